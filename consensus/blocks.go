@@ -165,7 +165,7 @@ func (n *Node) imported(acc *engine.Accepted) {
 	if acc.IsHead {
 		n.stepParts(n.partsHead(hash, b.Header))
 	}
-	if n.o.planted(PlantedEarly) && acc.IsHead {
+	if n.o.Hooks.planted(PlantedEarly) && acc.IsHead {
 		n.setHead(acc.Entry)
 	}
 	n.requestRoute()

@@ -48,7 +48,7 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	if err != nil {
 		return err
 	}
-	if n.o.planted(PlantedEndorse) {
+	if n.o.Hooks.planted(PlantedEndorse) {
 		c = n.forgeChunk(c)
 	}
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
@@ -75,7 +75,7 @@ func (n *Node) forgeChunk(c *primitives.Chunk) *primitives.Chunk {
 // stepParts steps the state machine of chunk parts (package chunkparts) and carries out its
 // effects.
 func (n *Node) stepParts(ev chunkparts.Event) {
-	if n.o.planted(PlantedNoForward) {
+	if n.o.Hooks.planted(PlantedNoForward) {
 		switch ev.(type) {
 		case chunkparts.Forward, chunkparts.Tick, chunkparts.Request:
 			return
@@ -118,7 +118,7 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 // the next block, that block includes, for each shard, the first chunk that was recorded for its
 // parent.
 func (n *Node) readyChunk(h *primitives.ChunkHeader) {
-	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
+	if n.o.Hooks.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return
 	}
 	if at := n.e.Imported(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {

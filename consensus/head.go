@@ -70,7 +70,7 @@ func (n *Node) setHead(at *engine.BlockNode) {
 		n.makeChunks()
 	}
 	n.unpark()
-	if target := h.height + 1; n.o.planted(PlantedSkip) && n.tracker.LargestTarget() > target {
+	if target := h.height + 1; n.o.Hooks.planted(PlantedSkip) && n.tracker.LargestTarget() > target {
 		n.vote(doomslug.Proposal{Inner: primitives.NewApprovalInner(h.hash, h.height, target), Target: target})
 	}
 }
@@ -113,7 +113,7 @@ func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 		if err != nil {
 			return nil, false, false, err
 		}
-		if !enough && !n.o.planted(PlantedUnendorsed) {
+		if !enough && !n.o.Hooks.planted(PlantedUnendorsed) {
 			all = false
 			continue
 		}
@@ -148,7 +148,7 @@ func (n *Node) makeBlock() (wait int64) {
 	var list []candidate
 	var all, full, known bool
 	last := n.tracker.LargestReady()
-	if n.o.planted(PlantedThreshold) {
+	if n.o.Hooks.planted(PlantedThreshold) {
 		last = max(last, h.height+1)
 	}
 	for height := h.height + 1; height <= last; height++ {
@@ -171,7 +171,7 @@ func (n *Node) makeBlock() (wait int64) {
 			known = true
 		}
 		ready, until := n.tracker.Ready(height, all, n.now)
-		if n.o.planted(PlantedThreshold) && !ready && until == 0 {
+		if n.o.Hooks.planted(PlantedThreshold) && !ready && until == 0 {
 			ready = n.now-n.headAt > n.o.Delays.Endorsement
 		}
 		if ready && all && !full && !n.isEager() {

@@ -138,8 +138,8 @@ type Options struct {
 	// Counters count orphans, and the results of checking messages that contain an anchor. nil: not
 	// counted.
 	Counters *Counters
-	// Planted is the set of bugs that this node has, for tests of the simulator. 0: none.
-	Planted Planted
+	// Hooks are for tests. Zero: no hooks.
+	Hooks Hooks
 }
 
 // Counters count orphans, and the results of checking the anchors in messages about chunks. Safe
@@ -149,25 +149,6 @@ type Counters struct {
 	Chunks    anchor.Counters // counts partial chunks
 	Witnesses anchor.Counters // counts witness parts, contract accesses and deployed code
 }
-
-// Planted is a set of bugs. Tests give them to a node to check that the simulator detects them.
-type Planted uint32
-
-// The bugs.
-const (
-	PlantedThreshold  Planted = 1 << iota // produces a block with too few approvals
-	PlantedForget                         // forgets signatures at a restart
-	PlantedEndorse                        // endorses witnesses unchecked, and produces wrong chunks
-	PlantedUnendorsed                     // includes chunks without endorsements
-	PlantedEarly                          // approves a block before it is on disk
-	PlantedStaleHead                      // does not repeat requests
-	PlantedDropReady                      // forgets chunks if their block arrives late
-	PlantedSkip                           // endorses a height after it has skipped that height
-	PlantedOrphans                        // drops orphans and does not request their parents
-	PlantedNoForward                      // neither forwards nor requests chunk parts
-)
-
-func (o *Options) planted(p Planted) bool { return o.Planted&p != 0 }
 
 // Node is the state machine of one validator, or of a node that only follows the chain. Not safe
 // for concurrent use.
@@ -238,7 +219,7 @@ func New(o Options, now int64) (*Node, error) {
 		pools:         map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
 	blocks := importer.Options{
-		Engine: e, Emit: n.emit, Tip: e.Tip().Height(), Final: e.TipFinal().Height, DropOrphans: o.planted(PlantedOrphans),
+		Engine: e, Emit: n.emit, Tip: e.Tip().Height(), Final: e.TipFinal().Height, Hooks: importer.Hooks{DropOrphans: o.Hooks.planted(PlantedOrphans)},
 	}
 	if o.Counters != nil {
 		blocks.Counters = &o.Counters.Blocks
@@ -366,7 +347,7 @@ func (n *Node) advance() {
 // partsDue returns the time in ns at which missing chunk parts must be requested. 0: no parts are
 // missing.
 func (n *Node) partsDue() int64 {
-	if n.o.planted(PlantedStaleHead) {
+	if n.o.Hooks.planted(PlantedStaleHead) {
 		return 0
 	}
 	return n.parts.Due() * ms
@@ -492,7 +473,7 @@ func (n *Node) receive(from Peer, m Message) {
 // housekeep repeats unanswered requests, and drops data at or below the final block. If the head
 // has not changed for Delays.Skip, it broadcasts the head again.
 func (n *Node) housekeep() {
-	if !n.o.planted(PlantedStaleHead) {
+	if !n.o.Hooks.planted(PlantedStaleHead) {
 		n.stepParts(chunkparts.Tick{})
 		n.retryRequests()
 	}

@@ -263,7 +263,7 @@ func (n *Node) waitForBlock(c *primitives.Chunk) {
 // checkWitness checks a witness. It uses this node's own state if this node holds the shard,
 // otherwise the state in the witness. It does not check the witness of an own chunk.
 func (n *Node) checkWitness(j partialwitness.PendingWitness) {
-	if n.o.planted(PlantedEndorse) {
+	if n.o.Hooks.planted(PlantedEndorse) {
 		n.witnessChecked(j, nil)
 		return
 	}

@@ -236,7 +236,7 @@ func TestStopDoesNotWaitForCompiler(t *testing.T) {
 func TestHeldTransactionSurvivesMempoolFailure(t *testing.T) {
 	var trip atomic.Bool
 	s, vm := startSlow(t, func(o *Options) {
-		o.trip = func(of string, m any, after bool) {
+		o.hooks.trip = func(of string, m any, after bool) {
 			if _, adopted := m.(messages.BlockImported); of == "mempool" && adopted && trip.CompareAndSwap(true, false) {
 				panic("tripped on purpose")
 			}

@@ -18,7 +18,7 @@ func TestFewGoroutinesHandleWokenWaits(t *testing.T) {
 	var now, peak atomic.Int64
 	s := start(t, 1, func(o *Options) {
 		o.Mode = production.Manual
-		o.trip = func(kind string, m any, after bool) {
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if kind != "waiter" && kind != "session" {
 				return
 			}

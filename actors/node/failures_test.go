@@ -73,7 +73,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 				Journal: filepath.Join(t.TempDir(), "signed")}
 			o.Mode, o.Delays.Endorsement, o.Delays.Skip = production.Interval, int64(20*time.Millisecond), int64(100*time.Millisecond)
 		}
-		o.trip = func(of string, m any, after bool) {
+		o.hooks.trip = func(of string, m any, after bool) {
 			switch m.(type) {
 			case actor.SystemMessage, actor.AutoReceiveMessage:
 				return
@@ -180,7 +180,7 @@ func TestRepeatedFailureHaltsTheNode(t *testing.T) {
 	var count atomic.Int64
 	s := start(t, 1, func(o *Options) {
 		o.Summary = time.Millisecond
-		o.trip = func(of string, m any, _ bool) {
+		o.hooks.trip = func(of string, m any, _ bool) {
 			if _, ok := m.(summarise); ok && of == "meter" {
 				count.Add(1)
 				panic("tripped on purpose")

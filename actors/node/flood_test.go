@@ -44,7 +44,7 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		if to != nil {
 			o.Keys, boot = nil, append(boot, to.info)
 		}
-		o.trip = func(kind string, m any, after bool) {
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if _, is := m.(messages.BlockRefused); is && after && kind == network.Name {
 				f.refused.Add(1)
 			}
@@ -245,7 +245,7 @@ func TestMailboxMessagesOfPeerAreBounded(t *testing.T) {
 	b := &flooded{member: &member{}}
 	b.sandbox = start(t, 2, func(o *Options) {
 		o.Mode = production.Manual
-		o.trip = func(kind string, m any, after bool) {
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if _, is := m.(messages.BlockReceived); is && !after && kind != network.Name && !held.Swap(true) {
 				<-busy
 			}

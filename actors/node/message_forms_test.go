@@ -196,8 +196,8 @@ func TestFalseChunkMessagesAreDropped(t *testing.T) {
 	usurped, endorsed := map[primitives.Hash]bool{}, map[primitives.Hash]bool{}
 	var refused atomic.Int64 // blocks, for the signature of a chunk
 	c := kickoutCluster(t, 87, 1000, func(i int, o *Options) {
-		before := o.onSend
-		o.onSend = func(list []consensus.Send) {
+		before := o.hooks.onSend
+		o.hooks.onSend = func(list []consensus.Send) {
 			before(list)
 			mu.Lock()
 			defer mu.Unlock()
@@ -208,7 +208,7 @@ func TestFalseChunkMessagesAreDropped(t *testing.T) {
 			}
 		}
 		if i == 0 {
-			o.trip = func(kind string, m any, after bool) {
+			o.hooks.trip = func(kind string, m any, after bool) {
 				if r, is := m.(messages.BlockRefused); is && after && kind == network.Name &&
 					strings.Contains(r.Err.Error(), "not signed by its producer") {
 					refused.Add(1)

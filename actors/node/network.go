@@ -42,8 +42,8 @@ func (n *Node) connectNetwork() {
 			n.shardMoves.Begin(n.engine.Tip())
 			v := *n.o.Validator
 			v.Source, v.Moves = o.Shards, &n.shardMoves
-			if n.o.wrapSource != nil {
-				v.Source = n.o.wrapSource(o.Shards)
+			if n.o.hooks.wrapSource != nil {
+				v.Source = n.o.hooks.wrapSource(o.Shards)
 			}
 			n.o.Validator = &v
 		}
@@ -83,8 +83,8 @@ func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 			}
 		},
 		Send: func(list []consensus.Send) {
-			if n.o.onSend != nil {
-				n.o.onSend(list)
+			if n.o.hooks.onSend != nil {
+				n.o.hooks.onSend(list)
 			}
 			n.o.Network.Status.Send(list, func(m any) { n.tell(n.network, m) })
 		},

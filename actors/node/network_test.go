@@ -309,7 +309,7 @@ func TestRelayOfForgedChunkIsNotBanned(t *testing.T) {
 	a := join(t, "a", nil)
 	var refused atomic.Int64
 	b := join(t, "b", func(o *Options) {
-		o.trip = func(kind string, m any, after bool) {
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if _, is := m.(messages.BlockRefused); is && after && kind == network.Name {
 				refused.Add(1)
 			}
@@ -379,7 +379,7 @@ func TestStoppedFollowerCatchesUp(t *testing.T) {
 	a := join(t, "a", nil)
 	mineBlocks(t, a.sandbox, 3)
 	b := join(t, "b", func(o *Options) {
-		o.trip = func(kind string, _ any, after bool) {
+		o.hooks.trip = func(kind string, _ any, after bool) {
 			if kind == network.Name && !after && trip.CompareAndSwap(true, false) {
 				panic("tripped on purpose")
 			}

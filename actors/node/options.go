@@ -8,14 +8,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/actors/network"
 	validatoractor "github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/chain/txpool"
-	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/messages"
@@ -146,13 +144,8 @@ type Options struct {
 	// message. 0: DefaultStandstill.
 	Standstill time.Duration
 
-	// For tests; nil: not used. dispatcher replaces all dispatchers. trip is called before and
-	// after each message is handled. onSend gets a validator's messages before they are sent.
-	// wrapSource wraps the source of shards that a validator catches up.
-	dispatcher actor.Dispatcher
-	trip       tripHook
-	onSend     func([]consensus.Send)
-	wrapSource func(engine.PartSource) engine.PartSource
+	// hooks let tests of this package observe and change the node. Zero: no hooks.
+	hooks Hooks
 }
 
 // Net receives the chain actor's messages for the network, on the chain's goroutine. Fields may be

@@ -36,8 +36,8 @@ func TestRequestIsAnsweredIfSessionFailsTwice(t *testing.T) {
 	var s *sandbox
 	var d inline
 	s = start(t, 1, func(o *Options) {
-		o.Mode, o.Limits.Wait, o.dispatcher = production.Manual, time.Minute, &d
-		o.trip = func(kind string, m any, after bool) {
+		o.Mode, o.Limits.Wait, o.hooks.dispatcher = production.Manual, time.Minute, &d
+		o.hooks.trip = func(kind string, m any, after bool) {
 			switch r := m.(type) {
 			case session.Request:
 				if r.Waiter.Session == at && kind == "rpc" && !after {
@@ -77,8 +77,8 @@ func TestDisconnectedClientIsNoFailure(t *testing.T) {
 	var s *sandbox
 	var d inline
 	s = start(t, 1, func(o *Options) {
-		o.Mode, o.Limits.Wait, o.dispatcher = production.Manual, time.Minute, &d
-		o.trip = func(kind string, m any, after bool) {
+		o.Mode, o.Limits.Wait, o.hooks.dispatcher = production.Manual, time.Minute, &d
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if _, ok := m.(session.Request); ok && kind == "rpc" && !after && leave != nil {
 				leave()
 			}

@@ -107,7 +107,7 @@ func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Optio
 		o.Log.SetLevel(logrus.DebugLevel)
 		o.Log.AddHook(nodeLog{&m.want, i})
 		o.Validator.Elapsed = m.pace.Even
-		o.wrapSource = func(s engine.PartSource) engine.PartSource {
+		o.hooks.wrapSource = func(s engine.PartSource) engine.PartSource {
 			return &heldSource{s, &m.hold,
 				func(line string) { m.want.mu.Lock(); defer m.want.mu.Unlock(); m.want.note(i, time.Now(), line) }}
 		}

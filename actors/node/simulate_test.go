@@ -138,7 +138,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
 	s := start(t, 1, func(o *Options) {
-		o.Log, o.trip, o.Observe = log, f.trip, past.observe
+		o.Log, o.hooks.trip, o.Observe = log, f.trip, past.observe
 		o.Limits.Wait = 30 * time.Second
 		networked(t, o, "alone")
 	})

@@ -24,7 +24,7 @@ import (
 // again and again.
 func splitting(t *testing.T) (*sandbox, *workload.Generator) { return splittingTripped(t, nil) }
 
-func splittingTripped(t *testing.T, trip tripHook) (*sandbox, *workload.Generator) {
+func splittingTripped(t *testing.T, trip func(kind string, m any, after bool)) (*sandbox, *workload.Generator) {
 	t.Helper()
 	o := workload.Options{Seed: 1, Accounts: 26, Shards: 1}
 	r := workload.Rules{EpochLength: 8, Validity: 16, GasLimit: 30_000_000_000_000,
@@ -50,7 +50,7 @@ func splittingTripped(t *testing.T, trip tripHook) (*sandbox, *workload.Generato
 	s := start(t, 1, func(x *Options) {
 		_ = x.Engine.Close()
 		x.Limits.Wait = time.Minute
-		x.Engine, x.Signatures, x.Mode, x.trip = e, checker, production.Manual, trip
+		x.Engine, x.Signatures, x.Mode, x.hooks.trip = e, checker, production.Manual, trip
 		x.Keys = map[primitives.AccountID]primitives.SecretKey{workload.Validator: workload.StakeKey(workload.Validator)}
 	})
 	s.e = e

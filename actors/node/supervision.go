@@ -139,13 +139,12 @@ func (s *supervisor) hasHalted(pid *actor.PID) bool {
 type spawner struct {
 	root                 *actor.RootContext // root context; its guardian is the supervisor
 	meter                *system.Meter
-	dispatcher           actor.Dispatcher // runs all actors, only for tests; nil: the normal dispatchers are used
 	subscriberDispatcher actor.Dispatcher // runs subscribers, of which there may be thousands
 	// waitDispatcher runs sessions and waiters. A block wakes hundreds of them at once. The actors
 	// that make the next block use another dispatcher, so they need not wait.
 	waitDispatcher actor.Dispatcher
 	supervisor     *supervisor
-	trip           tripHook // only for tests; nil: none
+	hooks          Hooks
 }
 
 // kindOf returns the kind of an actor from its id: the last part without its number.
@@ -170,35 +169,18 @@ func (k *spawner) props(kind string, producer func() actor.Actor) *actor.Props {
 	}
 	more := []actor.PropsOption{actor.WithSupervisor(k.supervisor)}
 	switch {
-	case k.dispatcher != nil:
-		more = append(more, actor.WithDispatcher(k.dispatcher))
+	case k.hooks.dispatcher != nil:
+		more = append(more, actor.WithDispatcher(k.hooks.dispatcher))
 	case kind == "subscriber":
 		more = append(more, actor.WithDispatcher(k.subscriberDispatcher))
 	case kind == "session" || kind == "waiter":
 		more = append(more, actor.WithDispatcher(k.waitDispatcher))
 	}
-	if k.trip != nil {
+	if k.hooks.trip != nil {
 		inner := producer
-		producer = func() actor.Actor { return &trippedActor{inner(), kind, k.trip} }
+		producer = func() actor.Actor { return &trippedActor{inner(), kind, k.hooks.trip} }
 	}
 	return system.Props(kind, k.meter, producer, more...)
-}
-
-// tripHook is called before and after an actor handles a message.
-type tripHook func(kind string, m any, after bool)
-
-// trippedActor is an actor that calls a tripHook.
-type trippedActor struct {
-	actor.Actor
-	kind string
-	trip tripHook
-}
-
-// Receive implements actor.Actor.
-func (t *trippedActor) Receive(c actor.Context) {
-	t.trip(t.kind, c.Message(), false)
-	t.Actor.Receive(c)
-	t.trip(t.kind, c.Message(), true)
 }
 
 // spawn starts a top-level actor. make is called with false for the first instance, and with true

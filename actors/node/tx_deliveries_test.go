@@ -178,7 +178,7 @@ func (d *deliveries) transcript() string {
 func deliveriesOf(t *testing.T, shards int, until view.ExecutionLevel) string {
 	d := new(deliveries)
 	s := start(t, shards, func(o *Options) {
-		o.trip = d.hook
+		o.hooks.trip = d.hook
 		o.Delays.Endorsement = int64(time.Hour)
 	})
 	send := func() {

@@ -59,10 +59,10 @@ func TestRekeyedValidatorNeverContradictsItself(t *testing.T) {
 		if i != who {
 			return
 		}
-		said := o.onSend
-		o.onSend = func(list []consensus.Send) { said(list); r.countByKey(voter(who), list) }
+		said := o.hooks.onSend
+		o.hooks.onSend = func(list []consensus.Send) { said(list); r.countByKey(voter(who), list) }
 		o.Validator.Key = key
-		o.trip = func(kind string, m any, after bool) {
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if _, system := m.(actor.SystemMessage); kind == validatoractor.Name && !system && !after &&
 				armed.CompareAndSwap(true, false) {
 				panic("tripped on purpose")

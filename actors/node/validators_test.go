@@ -141,7 +141,7 @@ func (c *cluster) start(i int) {
 		Mempool:   txpool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
 		Validator: &validatoractor.Options{Account: voter(i), Key: keyOf(voter(i)), Journal: c.files[i]},
 		Observe:   func(m *messages.BlockAccepted) { c.observe(i, m) },
-		onSend:    func(list []consensus.Send) { c.requireNoDoubleSigning(i, list) },
+		hooks:     Hooks{onSend: func(list []consensus.Send) { c.requireNoDoubleSigning(i, list) }},
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
 		},
@@ -395,7 +395,7 @@ func TestFailingValidatorContinuesFromDisk(t *testing.T) {
 		if i != 2 {
 			return
 		}
-		o.trip = func(kind string, m any, after bool) {
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if kind != validatoractor.Name || after != (fell.Load()%2 == 1) {
 				return
 			}
@@ -428,8 +428,8 @@ func TestEagerValidatorsFinalizeInThreeBlocks(t *testing.T) {
 		o.Delays = doomslug.Delays{Endorsement: int64(pace), Skip: int64(3 * pace), MaxWait: int64(6 * pace),
 			ChunkWait: [2]uint64{1, 3}}
 		o.Validator.Eager, o.Network.Eager = true, true
-		before := o.onSend
-		o.onSend = func(list []consensus.Send) {
+		before := o.hooks.onSend
+		o.hooks.onSend = func(list []consensus.Send) {
 			before(list)
 			mu.Lock()
 			defer mu.Unlock()

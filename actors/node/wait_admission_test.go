@@ -21,7 +21,7 @@ func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()
 	var gate chan struct{}
 	s = start(t, 1, func(o *Options) {
 		o.Limits, o.Mode = limits, production.Instant
-		o.trip = func(kind string, m any, after bool) {
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if _, ok := m.(messages.Watch); kind != "milestones" || !ok || after {
 				return
 			}
@@ -125,7 +125,7 @@ func TestTimedOutWaitSubmitsNothing(t *testing.T) {
 	held, waits := 0, 0
 	s := start(t, 1, func(o *Options) {
 		o.Limits, o.Mode = Limits{Wait: 200 * time.Millisecond}, production.Manual
-		o.trip = func(kind string, m any, after bool) {
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if after {
 				return
 			}

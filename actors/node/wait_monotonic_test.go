@@ -56,7 +56,7 @@ func TestWaitIsNotBehindReads(t *testing.T) {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
 			// the chain's actor reports a block to txtracker after the engine shows it to readers
 			g := &gate{stops: func(kind string, m any) bool { return kind == "chain" && fmt.Sprintf("%T", m) == "chain.stored" }}
-			s := start(t, shards, func(o *Options) { o.Mode, o.trip = production.Manual, g.trip })
+			s := start(t, shards, func(o *Options) { o.Mode, o.hooks.trip = production.Manual, g.trip })
 			tx := s.tx("near", transfer(1))
 			if _, err := s.Submit(tx); err != nil {
 				t.Fatal(err)
@@ -139,7 +139,7 @@ func TestWaitIsNotBehindReads(t *testing.T) {
 // new chain, although readers had seen more of the old one.
 func TestWaitIsNotAheadAfterRollback(t *testing.T) {
 	g := &gate{stops: func(kind string, m any) bool { _, is := m.(session.Request); return kind == "session" && is }}
-	s := start(t, 1, func(o *Options) { o.Mode, o.trip = production.Manual, g.trip })
+	s := start(t, 1, func(o *Options) { o.Mode, o.hooks.trip = production.Manual, g.trip })
 	mine := func(n uint64) {
 		t.Helper()
 		if _, _, err := s.Mine(t.Context(), n); err != nil {

@@ -44,8 +44,14 @@ type Options struct {
 	Tip, Final primitives.Height
 	// Counters count orphans and their evictions. nil: not counted.
 	Counters *blockpool.Counters
-	// DropOrphans makes the Importer drop blocks whose parent is unknown. It is a bug for tests of
-	// the simulator.
+	// Hooks are for tests. Zero: no hooks.
+	Hooks Hooks
+}
+
+// Hooks let tests change an Importer. The zero value does nothing.
+type Hooks struct {
+	// DropOrphans makes the Importer drop blocks whose parent is unknown: a bug that the simulator
+	// must detect.
 	DropOrphans bool
 }
 
@@ -112,7 +118,7 @@ func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error)
 		b.Standing, b.Producer, b.Needs = as.Standing, as.Producer, as.Needs
 		checked = as.Standing != blockpool.UnknownEpoch
 	}
-	if b.Standing == blockpool.Orphan && i.o.DropOrphans {
+	if b.Standing == blockpool.Orphan && i.o.Hooks.DropOrphans {
 		return checked, nil
 	}
 	out, err := i.pool.Add(b, now)

@@ -103,16 +103,15 @@ type Daemon struct {
 	libp2pTransport atomic.Pointer[libp2p.Transport] // transport of the running network actor; nil: none
 	listened        bool                             // the network actor has used its first listener
 	stop            context.CancelFunc
-	control         *control                    // nil: the system has no Unix sockets
-	bootstrap       *bootstrapFolder            // nil: the node does no state sync
-	upkeep          chan struct{}               // closed when maintenance has ended
-	failed          chan error                  // delivers the reason why the node must end or restart
-	restarts        bool                        // see Options.Restarts
-	backing         atomic.Bool                 // a snapshot is being created
-	live            live                        // configuration that Reload may change
-	lastAdvance     func(context.Context) error // advances the flat head when the node stops; tests replace it
-	replica         *replica                    // nil: this node is no replica
-	publishing      atomic.Pointer[publishing]  // nil: the chain is not published
+	control         *control                   // nil: the system has no Unix sockets
+	bootstrap       *bootstrapFolder           // nil: the node does no state sync
+	upkeep          chan struct{}              // closed when maintenance has ended
+	failed          chan error                 // delivers the reason why the node must end or restart
+	restarts        bool                       // see Options.Restarts
+	backing         atomic.Bool                // a snapshot is being created
+	live            live                       // configuration that Reload may change
+	replica         *replica                   // nil: this node is no replica
+	publishing      atomic.Pointer[publishing] // nil: the chain is not published
 	version         view.Version
 	began           time.Time
 	cpu             cpu
@@ -143,7 +142,6 @@ func Start(o Options) (_ *Daemon, err error) {
 	h.restarts = o.Restarts
 	h.live.config.Store(o.Home.Config)
 	h.live.known = o.known
-	h.lastAdvance = h.advanceFlatHead
 	var undo []func()
 	defer func() {
 		if err != nil {

@@ -355,10 +355,12 @@ func TestLateStopKeepsAllBlocks(t *testing.T) {
 	mine(t, h, 20)
 	head := h.Engine.Head().Hash
 	folding, going := make(chan struct{}), make(chan struct{})
-	h.lastAdvance = func(context.Context) error { close(folding); <-going; return nil }
+	hooks.lastAdvance = func(context.Context) error { close(folding); <-going; return nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-folding; cancel() }()
-	if err := h.Stop(ctx); err != ErrFlatHeadBehind {
+	err := h.Stop(ctx)
+	hooks.lastAdvance = nil
+	if err != ErrFlatHeadBehind {
 		t.Fatalf("Stop: %v", err)
 	}
 	killed := t.TempDir()

@@ -317,13 +317,14 @@ func TestKilledRestoreLeavesOneWholeChain(t *testing.T) {
 	for kill := 0; ; kill++ {
 		steps := 0
 		killed := func() (killed bool) {
-			defer func() { killed = recover() != nil }()
-			if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dir, Snapshot: snap, Replace: true, check: func(string) error {
+			defer func() { killed, hooks.restoring = recover() != nil, nil }()
+			hooks.restoring = func(string) error {
 				if steps++; steps > kill {
 					panic("killed")
 				}
 				return nil
-			}}); err != nil {
+			}
+			if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dir, Snapshot: snap, Replace: true}); err != nil {
 				t.Fatal(err)
 			}
 			return false
@@ -451,7 +452,7 @@ func TestRestoreKeepsSignedMessages(t *testing.T) {
 
 	killed := errors.New("killed")
 	sign(11)
-	o.check = func(step string) error {
+	hooks.restoring = func(step string) error {
 		if step == "aside" {
 			return killed
 		}
@@ -460,7 +461,7 @@ func TestRestoreKeepsSignedMessages(t *testing.T) {
 	if _, err := RestoreSnapshot(t.Context(), o); !errors.Is(err, killed) {
 		t.Fatal(err)
 	}
-	o.check = nil
+	hooks.restoring = nil
 	between, err := replacedDirs(data)
 	if err != nil || len(between) != 2 || between[0] != aside {
 		t.Fatalf("between %q, error %v", between, err)
@@ -468,7 +469,7 @@ func TestRestoreKeepsSignedMessages(t *testing.T) {
 	r, err = RestoreSnapshot(t.Context(), o)
 	check("behind a kill", 11, r, err, between[0], between[1], snap)
 
-	o.check = func(step string) error {
+	hooks.restoring = func(step string) error {
 		if step == "aside" {
 			return os.RemoveAll(data + restoringEnd) // there is nothing to rename
 		}
@@ -477,7 +478,7 @@ func TestRestoreKeepsSignedMessages(t *testing.T) {
 	if _, err := RestoreSnapshot(t.Context(), o); err == nil || !storage.Exists(data) {
 		t.Errorf("the old chain was not restored: %v", err)
 	}
-	o.check = nil
+	hooks.restoring = nil
 
 	for _, name := range []string{".0", ".1"} {
 		if err := os.WriteFile(filepath.Join(data, signedFile+name), []byte("rubbish"), 0o600); err != nil {

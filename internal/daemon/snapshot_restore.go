@@ -25,9 +25,8 @@ import (
 type RestoreOptions struct {
 	Home     string // home folder, whose existing files are not changed
 	Snapshot string
-	Replace  bool                    // move an existing chain to another folder instead of failing
-	Progress func(done, all int64)   // receives numbers of bytes; nil: not called
-	check    func(step string) error // called between steps; only for tests
+	Replace  bool                  // move an existing chain to another folder instead of failing
+	Progress func(done, all int64) // receives numbers of bytes; nil: not called
 }
 
 // Restored is the result of RestoreSnapshot.
@@ -85,9 +84,6 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 	if err != nil {
 		return nil, err
 	}
-	if o.check == nil {
-		o.check = func(string) error { return nil }
-	}
 	r := &Restored{Snapshot: *s}
 	copied := false
 	defer func() {
@@ -136,7 +132,7 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 		return nil, errors.Join(err, drop())
 	}
 	copied = true
-	if err := o.check("copied"); err != nil {
+	if err := restoring("copied"); err != nil {
 		return nil, err
 	}
 	// Otherwise the next start would install an unfinished state sync.
@@ -152,7 +148,7 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 			return nil, err
 		}
 	}
-	if err := o.check("aside"); err != nil {
+	if err := restoring("aside"); err != nil {
 		return nil, err
 	}
 	if err := os.Rename(dir, paths.Data); err != nil {
@@ -331,7 +327,7 @@ func (o *RestoreOptions) copyData(ctx context.Context, s *Snapshot, dir string) 
 			if err := put(f); err != nil {
 				return err
 			}
-			if err := o.check(f.Name); err != nil {
+			if err := restoring(f.Name); err != nil {
 				return err
 			}
 		}

@@ -33,14 +33,15 @@ func restoreAndDie(what string) {
 		panic(err)
 	}
 	step := 0
-	_, err := RestoreSnapshot(context.Background(), RestoreOptions{Home: c.Home, Snapshot: c.Snapshot, Replace: true, check: func(string) error {
+	hooks.restoring = func(string) error {
 		if step == c.Step {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 		step++
 		return nil
-	}})
+	}
+	_, err := RestoreSnapshot(context.Background(), RestoreOptions{Home: c.Home, Snapshot: c.Snapshot, Replace: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -177,9 +177,6 @@ func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
 	return syncNames(dir)
 }
 
-// syncNames is syncFolder; tests replace it.
-var syncNames = syncFolder
-
 // copyFile copies a small file and syncs it.
 func copyFile(from, to string) error {
 	in, err := os.ReadFile(filepath.Clean(from))

@@ -224,7 +224,7 @@ func TestDownloadedChainReplacesExistingOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	var synced []string // and where the signing journal was then
-	syncNames = func(of string) error {
+	hooks.syncFolder = func(of string) error {
 		places := filepath.Base(of)
 		for _, at := range []string{real, real + ".coming", real + ".before-arrival"} {
 			if _, err := os.Stat(filepath.Join(at, signedFile+".1")); err == nil {
@@ -234,7 +234,7 @@ func TestDownloadedChainReplacesExistingOne(t *testing.T) {
 		synced = append(synced, places)
 		return syncFolder(of)
 	}
-	defer func() { syncNames = syncFolder }()
+	defer func() { hooks.syncFolder = nil }()
 	// folders of an operator, which no start removes
 	own := []string{filepath.Join(real+".old", "mine"), filepath.Join(data+".old", "mine")}
 	for _, at := range own {

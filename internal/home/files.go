@@ -167,8 +167,20 @@ func syncAll(paths []string) error {
 	return errors.Join(errs...)
 }
 
-// syncFile is File.Sync; tests replace it.
-var syncFile = (*os.File).Sync
+// Hooks let tests observe and change how files are written. A nil field does nothing.
+type Hooks struct {
+	sync func(*os.File) error // replaces File.Sync
+}
+
+// hooks are set by tests of this package, which do not run in parallel.
+var hooks Hooks
+
+func syncFile(f *os.File) error {
+	if hooks.sync != nil {
+		return hooks.sync(f)
+	}
+	return f.Sync()
+}
 
 // drop removes the files that were not renamed.
 func (s *stage) drop() {

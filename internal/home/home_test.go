@@ -153,7 +153,7 @@ func TestInitSyncsFilesBeforeRename(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "home")
 	var synced []os.FileInfo
 	var mu sync.Mutex
-	syncFile = func(f *os.File) error {
+	hooks.sync = func(f *os.File) error {
 		mu.Lock()
 		defer mu.Unlock()
 		info, err := f.Stat()
@@ -166,7 +166,7 @@ func TestInitSyncsFilesBeforeRename(t *testing.T) {
 		synced = append(synced, info)
 		return f.Sync()
 	}
-	defer func() { syncFile = (*os.File).Sync }()
+	defer func() { hooks.sync = nil }()
 	made := mustInit(t, options(dir)).Made
 	for _, name := range append(made, ".") {
 		info, err := os.Stat(filepath.Join(dir, name))

@@ -123,9 +123,8 @@ func TestLastTransactionReplyCounts(t *testing.T) {
 // TestForeignProgramEndsTheStart: a program that is called troupe and is another ends the start
 // with an error that has its output, and leaves no process that Close waits for.
 func TestForeignProgramEndsTheStart(t *testing.T) {
-	old := stopLimit
-	stopLimit = time.Second
-	defer func() { stopLimit = old }()
+	hooks.stopLimit = time.Second
+	defer func() { hooks.stopLimit = 0 }()
 	for name, c := range map[string]struct{ script, want string }{
 		"usage":              {"echo 'usage: troupe [play]'; exit 64", "usage: troupe [play]"},
 		"control characters": {`printf '\033[2J'; exit 1`, `\x1b[2J`},

@@ -2,6 +2,7 @@ package external
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,16 +35,22 @@ type Options struct {
 	Log     io.Writer // receives the output of the process, with a line for each transaction; nil: discarded
 }
 
-// startLimit is the time limit for the start in New. drainLimit is the time limit for output that
-// arrives after the process has ended.
+// startLimit is the time limit for the start in New. stopLimit is the time that the process has to
+// end before Close kills it. drainLimit is the time limit for output that arrives after the process
+// has ended.
 const (
 	startLimit = time.Minute
+	stopLimit  = 10 * time.Second
 	drainLimit = 10 * time.Second
 )
 
-// stopLimit is the time limit for Close, and the time that the process has to end before it is
-// killed.
-var stopLimit = 10 * time.Second
+// Hooks let tests change the limits of a process. The zero value does nothing.
+type Hooks struct {
+	stopLimit time.Duration // replaces stopLimit; 0: not replaced
+}
+
+// hooks are set by tests of this package, which do not run in parallel.
+var hooks Hooks
 
 // maxLines is the maximum number of the process's output lines that are kept.
 const maxLines = 50
@@ -222,13 +229,14 @@ func (s *Sandbox) end() error { return fmt.Errorf("%w: %v%s", ErrEnded, s.cmd.Pr
 // Close ends the process, which removes its chain. Further calls return the same result.
 func (s *Sandbox) Close() error {
 	s.once.Do(func() {
+		limit := cmp.Or(hooks.stopLimit, stopLimit)
 		_ = s.stdin.Close() // fails if the process has ended already
 		select {
 		case <-s.ended:
-		case <-time.After(stopLimit):
+		case <-time.After(limit):
 			killGroup(s.cmd.Process)
 			<-s.ended
-			s.err = fmt.Errorf("sandbox: the process did not end within %v and was killed%s", stopLimit, s.text())
+			s.err = fmt.Errorf("sandbox: the process did not end within %v and was killed%s", limit, s.text())
 			return
 		}
 		if !s.cmd.ProcessState.Success() {

@@ -1,0 +1,40 @@
+package daemon
+
+import "context"
+
+// Hooks let tests observe and change a node's files and its stop. A nil field does nothing.
+type Hooks struct {
+	// syncFolder replaces the function of that name while a synced state is installed.
+	syncFolder func(dir string) error
+	// restoring is called between the steps of RestoreSnapshot, which fails with its error.
+	restoring func(step string) error
+	// lastAdvance replaces the last advance of the flat head, when the node stops.
+	lastAdvance func(context.Context) error
+}
+
+// hooks are set by tests of this package, which do not run in parallel.
+var hooks Hooks
+
+// syncNames makes the names in a folder durable.
+func syncNames(dir string) error {
+	if hooks.syncFolder != nil {
+		return hooks.syncFolder(dir)
+	}
+	return syncFolder(dir)
+}
+
+// restoring announces a step of RestoreSnapshot.
+func restoring(step string) error {
+	if hooks.restoring != nil {
+		return hooks.restoring(step)
+	}
+	return nil
+}
+
+// lastAdvance advances the flat head when the node stops.
+func (h *Daemon) lastAdvance(ctx context.Context) error {
+	if hooks.lastAdvance != nil {
+		return hooks.lastAdvance(ctx)
+	}
+	return h.advanceFlatHead(ctx)
+}
