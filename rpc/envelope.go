@@ -24,7 +24,7 @@ const notRequest = "JSON RPC Request format was expected"
 // documents pools parsed bodies, so that later requests reuse their memory.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-// maxKept is the maximum number of nodes of a document that is reused.
+// maxKept is the maximum number of nodes of a document whose memory is kept for reuse.
 const maxKept = 1 << 14
 
 // maxID is the maximum length in bytes of an id that is an object or a list. Such an id is echoed

@@ -7,7 +7,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// maxMethod bounds the name of a method in a log line, in bytes: an unknown one is the client's text.
+// maxMethod is the maximum length in bytes of a method's name in a log line. Without it, a client
+// could choose any text as the name of an unknown method.
 const maxMethod = 100
 
 var errNoMethod = errors.New("METHOD_NOT_FOUND")

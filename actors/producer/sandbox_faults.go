@@ -34,7 +34,7 @@ type reorg struct {
 // isPending returns whether the reorganisation has not begun. Until it begins, no block is made.
 func (f *reorg) isPending() bool { return f != nil && f.at == 0 }
 
-// missChunks sets for how many blocks which shards get no new chunks.
+// missChunks sets which shards get no new chunks, and for how many of the next blocks.
 func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.ChunksMissed]) {
 	q := &m.Question
 	err := a.requireSole()

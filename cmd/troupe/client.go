@@ -91,7 +91,7 @@ const (
 	mostCode      = 16 << 20
 )
 
-// maxPipeWait bounds the wait for the program that writes to a pipe, as in --key <(pass alice).
+// maxPipeWait is the maximum wait for the program that writes to a pipe, as in --key <(pass alice).
 const maxPipeWait = 10 * time.Second
 
 // readBounded reads a file or pipe of at most limit bytes. For a named pipe, it does not wait until

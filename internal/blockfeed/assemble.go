@@ -69,8 +69,8 @@ func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w
 	return chunks, nil
 }
 
-// maxOlder bounds the stored blocks that are tried. It is more than the age that a transaction may
-// have on any public network.
+// maxOlder is the maximum number of stored blocks that are tried. It exceeds the age, in blocks,
+// that a transaction may have on any public network.
 const maxOlder = 100_000
 
 // ErrPassed is returned for a block that the chain has, or whose height is final.

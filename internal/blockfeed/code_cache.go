@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// maxCodeBytes bounds the cached code. Code is cached for transactions that deploy it in another
-// block than the one they were signed in.
+// maxCodeBytes is the maximum size of the cached code. Code is cached for transactions that deploy
+// it in another block than the one they were signed in.
 const maxCodeBytes = 64 << 20
 
-// maxHashes bounds the cached block hashes. It exceeds the age, in blocks, that a transaction may
-// have on any public network (transaction_validity_period, 86,400).
+// maxHashes is the maximum number of cached block hashes. It exceeds the age, in blocks, that a
+// transaction may have on any public network (transaction_validity_period, 86,400).
 const maxHashes = 100_000
 
 // books caches the data that complete transactions: code by its hash, and the hashes of recent

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// maxSigned bounds the signed blocks, chunks and approvals that a search keeps, of about 100 bytes
-// each.
+// maxSigned is the maximum number of signed blocks, chunks and approvals that a search keeps, of
+// about 100 bytes each.
 const maxSigned = 4 << 20
 
 // ErrManySigned means that a recording contains more than maxSigned signed items.

@@ -14,7 +14,8 @@ import (
 // ErrBroken is returned if a stream ends before the dump does, or is not a dump.
 var ErrBroken = errors.New("dump: the stream is incomplete or invalid")
 
-// maxLine bounds a line of a stream, in bytes. The largest record is code, about 6 MB.
+// maxLine is the maximum length in bytes of a line of a stream. The largest record is code, about 6
+// MB.
 const maxLine = 64 << 20
 
 // last is the last line of a stream: the number of records, or the error that ended it.

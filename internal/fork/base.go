@@ -60,7 +60,7 @@ type seen struct {
 	ok     bool
 }
 
-// maxHeights bounds the cached heights of blocks that transactions name.
+// maxHeights is the maximum number of cached heights of blocks that transactions name.
 const maxHeights = 4096
 
 // Stats count how the reads of a fork's remote state were answered.

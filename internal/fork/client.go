@@ -39,10 +39,11 @@ const (
 	DefaultMemory   = 256 << 20
 )
 
-// maxBatch bounds the questions in one batch request.
+// maxBatch is the maximum number of questions in one batch request.
 const maxBatch = 16
 
-// maxPause bounds the pause between two tries, even if the remote node asks for more.
+// maxPause is the maximum pause between two attempts, even if the remote node asks for a longer
+// one.
 const maxPause = 30 * time.Second
 
 // Client queries a node by JSON-RPC. Safe for concurrent use.

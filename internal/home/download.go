@@ -23,8 +23,8 @@ func genesisURL(chainID string) string      { return deployURL + chainID + "/gen
 func recordsURL(chainID string) string      { return deployURL + chainID + "/records.json.xz" }
 func configURL(chainID, kind string) string { return deployURL + chainID + "/" + kind + "/config.json" }
 
-// maxGenesis bounds a downloaded genesis or records file, unpacked, in bytes. Testnet's records are
-// some gigabytes.
+// maxGenesis is the maximum unpacked size in bytes of a downloaded genesis or records file.
+// Testnet's records are some gigabytes.
 const maxGenesis = 16 << 30
 
 // Progress shows a download. Write is called with the data that arrives.

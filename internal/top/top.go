@@ -152,8 +152,8 @@ func (f *frame) value(name string) float64 {
 	return math.NaN()
 }
 
-// rate returns the increase of a counter per second. If the counter has decreased, the process has
-// restarted.
+// rate returns the increase of a counter per second. It returns NaN if the counter has decreased,
+// because the process was restarted in between.
 func (f *frame) rate(now, before float64) float64 {
 	if grown := now - before; grown >= 0 {
 		return grown / f.span

@@ -174,7 +174,8 @@ func (s *status) pending() bool {
 	return false
 }
 
-// maxRefundBlocks bounds the blocks that are produced for the refunds of one transaction.
+// maxRefundBlocks is the maximum number of blocks that are produced for the refunds of one
+// transaction.
 const maxRefundBlocks = 100
 
 // Send signs and submits a transaction and produces blocks until it and all its receipts, including
@@ -237,7 +238,7 @@ func (w *World) settle(ctx context.Context, by *Account, id string, s status) (s
 		if err := w.Mine(ctx, 1); err != nil {
 			return s, err
 		}
-		s = status{} // decoding keeps what a reply does not have
+		s = status{} // start empty, because decoding leaves fields unchanged that a reply does not have
 		asked := map[string]any{"tx_hash": id, "sender_account_id": by.ID, "wait_until": "NONE"}
 		if err := w.RPC(ctx, "EXPERIMENTAL_tx_status", asked, &s); err != nil {
 			return s, err

@@ -137,7 +137,7 @@ type Plan struct {
 	// Chunks are used instead of new chunks, by shard index. A nil element: a new chunk is
 	// produced.
 	Chunks []*primitives.Chunk
-	// Patch is a state patch in the block.
+	// Patch contains records that the block writes into the state.
 	Patch []genesis.Record
 	// Delay is added to the parent's timestamp, in ns; 0: one second.
 	Delay uint64
