@@ -83,10 +83,21 @@ func TestSystemdUnitIsValid(t *testing.T) {
 	}
 }
 
-// TestContainerfileIsValid: the instructions, files and lists are valid, and the program accepts
-// the commands.
-func TestContainerfileIsValid(t *testing.T) {
-	text := strings.ReplaceAll(mustRead(t, repository+"/deploy/container/Containerfile"), "\\\n", "")
+// TestContainerfilesAreValid: the instructions, files and lists are valid, the program accepts the
+// commands, and both files make the same container but for where its binary comes from.
+func TestContainerfilesAreValid(t *testing.T) {
+	release := container(t, "Containerfile", "troupe /usr/local/bin/troupe")
+	if source := container(t, "Containerfile.source", "--from=build /troupe /usr/local/bin/troupe"); source != release {
+		t.Errorf("the last stages are\n%s\nand\n%s", release, source)
+	}
+}
+
+// container checks a file of deploy/container, whose last COPY is from, and returns its last stage
+// without that line.
+func container(t *testing.T, name, from string) string {
+	t.Helper()
+	raw := mustRead(t, repository+"/deploy/container/"+name)
+	text := strings.ReplaceAll(raw, "\\\n", "")
 	known := []string{"FROM", "ARG", "WORKDIR", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
 	last := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -111,11 +122,27 @@ func TestContainerfileIsValid(t *testing.T) {
 			}
 		}
 	}
-	if last["COPY"] != "troupe /usr/local/bin/troupe" {
-		t.Errorf("COPY %s: a release has the binary as troupe", last["COPY"])
+	if last["COPY"] != from {
+		t.Errorf("%s: COPY %s, want %s", name, last["COPY"], from)
 	}
 	if last["USER"] != "troupe" || last["STOPSIGNAL"] != "SIGTERM" {
-		t.Errorf("user %q, stopped by %q", last["USER"], last["STOPSIGNAL"])
+		t.Errorf("%s: user %q, stopped by %q", name, last["USER"], last["STOPSIGNAL"])
+	}
+	return strings.Replace(raw[strings.LastIndex(raw, "\nFROM "):], "COPY "+from+"\n", "", 1)
+}
+
+// TestReplicaScriptTrustsItsBalancer: the program accepts the commands of deploy/replicas/run.sh, and
+// every node uses the X-Forwarded-For of the balancer.
+func TestReplicaScriptTrustsItsBalancer(t *testing.T) {
+	nodes := regexp.MustCompile(`(?m)^"\$TROUPE" --home "[^"]*" (run .*?) >`).FindAllStringSubmatch(mustRead(t, repository+"/deploy/replicas/run.sh"), -1)
+	if len(nodes) != 3 {
+		t.Fatalf("%d nodes", len(nodes))
+	}
+	for _, n := range nodes {
+		takes(t, n[1])
+		if !strings.Contains(n[1], `--trusted-proxies "$PROXIES"`) {
+			t.Errorf("it does not trust the balancer: %s", n[1])
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ func newRun(a *app) *cobra.Command {
 		archive, noRPC                                              bool
 		maxGas                                                      uint64
 		captureMiB                                                  int64
-		follow                                                      []string
+		follow, proxies                                             []string
 		checkpoint                                                  string
 		produceEmpty, exitWithStdin                                 bool
 		transactions                                                txLogFlags
@@ -107,6 +107,11 @@ that also sends SIGHUP.`,
 			for flag, addr := range map[string]string{"rpc-addr": o.rpcAddr, "rpc-prometheus-addr": o.prometheusAddr, "network-addr": o.networkAddr} {
 				if flags.Changed(flag) && !config.IsAddress(addr) {
 					return usagef("--%s is %q, must be host:port, like 127.0.0.1:3030", flag, addr)
+				}
+			}
+			for _, p := range o.proxies {
+				if !config.IsNetwork(p) {
+					return usagef("--trusted-proxies has %q, must be addresses or networks, like 10.0.0.1 or 10.0.0.0/8", p)
 				}
 			}
 			if err := config.CheckBootNodes(o.bootNodes); err != nil {
@@ -194,6 +199,9 @@ that also sends SIGHUP.`,
 			if flags.Changed("rpc-prometheus-addr") && cfg.RPC != nil {
 				cfg.RPC.PrometheusAddr = o.prometheusAddr
 			}
+			if flags.Changed("trusted-proxies") && cfg.RPC != nil {
+				cfg.RPC.TrustedProxies = o.proxies
+			}
 			if flags.Changed("boot-nodes") {
 				cfg.Network.BootNodes = o.bootNodes
 			}
@@ -274,6 +282,7 @@ that also sends SIGHUP.`,
 	f.SortFlags = false
 	f.StringVar(&o.rpcAddr, "rpc-addr", "", "address that JSON-RPC listens on, host:port")
 	f.StringVar(&o.prometheusAddr, "rpc-prometheus-addr", "", "additional address for /metrics, host:port")
+	f.StringSliceVar(&o.proxies, "trusted-proxies", nil, "addresses and networks of proxies whose X-Forwarded-For names the client, separated by commas")
 	f.StringVar(&o.fork, "fork", "", "run a fork of another chain: URL[@height|@hash|@tx:HASH] of a node's JSON-RPC")
 	f.StringArrayVar(&o.follow, "follow", nil, "follow a block feed, KIND:URL, with KIND neardata, lake or rpc; may be repeated")
 	f.StringVar(&o.checkpoint, "checkpoint", "", "hash of a block; refuse to start if the stored chain does not contain it")

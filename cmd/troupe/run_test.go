@@ -153,6 +153,75 @@ func TestRunReportsUselessFlagsOnStderr(t *testing.T) {
 	}
 }
 
+// TestTrustedProxiesFlagNamesClients: with --trusted-proxies, limits per address count the clients of
+// X-Forwarded-For.
+func TestTrustedProxiesFlagNamesClients(t *testing.T) {
+	if got := runLine([]string{"--home", newHome(t, ""), "run", "--trusted-proxies", "127.0.0.1,proxy.example"}); !strings.Contains(got, `--trusted-proxies has "proxy.example"`) {
+		t.Errorf("output %s", got)
+	}
+	const conf = `{"rpc":{"polling_config":{"polling_interval":{"secs":0,"nanos":100000000},"polling_timeout":{"secs":3,"nanos":0}}},"troupe":{"rpc":{"max_parked_per_address":1}}}`
+	for _, c := range []struct {
+		name, second string
+		args         []string
+		refused      bool
+	}{
+		{"another client", "8.8.8.8", []string{"--trusted-proxies", "127.0.0.0/8"}, false},
+		{"the same client", "7.7.7.7", []string{"--trusted-proxies", "127.0.0.0/8"}, true},
+		{"a proxy that is not trusted", "8.8.8.8", nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			addr := testutil.Addr(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			root := newRoot(new(app))
+			root.SetArgs(append([]string{"--home", newHome(t, conf), "run", "--rpc-addr", addr, "--block-production", "manual"}, c.args...))
+			root.SetOut(io.Discard)
+			root.SetErr(io.Discard)
+			ended := make(chan error, 1)
+			go func() { ended <- root.ExecuteContext(ctx) }()
+			defer func() {
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}()
+			wait := func(client string) string { // for a transaction that does not come
+				body := `{"jsonrpc":"2.0","id":1,"method":"tx","params":{"tx_hash":"` + strings.Repeat("1", 32) + `","sender_account_id":"test.near","wait_until":"FINAL"}}`
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr, strings.NewReader(body))
+				if err != nil {
+					return err.Error()
+				}
+				r.Header.Set("X-Forwarded-For", client)
+				reply, err := http.DefaultClient.Do(r)
+				if err != nil {
+					return err.Error()
+				}
+				defer reply.Body.Close()
+				text, _ := io.ReadAll(reply.Body)
+				return string(text)
+			}
+			for limit := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+				r, err := http.Get("http://" + addr + "/status")
+				if err == nil {
+					_ = r.Body.Close()
+					break
+				}
+				if time.Now().After(limit) {
+					t.Fatal(err)
+				}
+			}
+			first := make(chan string, 1)
+			go func() { first <- wait("7.7.7.7") }()
+			time.Sleep(500 * time.Millisecond) // until it waits
+			if got := wait(c.second); strings.Contains(got, "max_parked_per_address") != c.refused {
+				t.Errorf("reply %s", got)
+			}
+			if got := <-first; strings.Contains(got, "max_parked_per_address") {
+				t.Errorf("the first reply: %s", got)
+			}
+		})
+	}
+}
+
 // TestRunLogsOnlyErrorsIfAskedTo: with RUST_LOG as near-sandbox-rs sets it, only errors are logged.
 func TestRunLogsOnlyErrorsIfAskedTo(t *testing.T) {
 	t.Setenv("RUST_LOG", "near=error,stats=error,network=error")

@@ -6,7 +6,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=${1:-./replicas}
 : "${TROUPE:=troupe}" "${BALANCER:=127.0.0.1:3030}" "${WRITER:=127.0.0.1:3031}" "${REPLICA1:=127.0.0.1:3032}" "${REPLICA2:=127.0.0.1:3033}"
-: "${NATS:=127.0.0.1:4222}"
+: "${NATS:=127.0.0.1:4222}" "${PROXIES:=127.0.0.1}" # PROXIES: addresses that haproxy connects from; it names the client
 export BALANCER WRITER REPLICA1 REPLICA2
 
 command -v haproxy >/dev/null || { echo "run.sh: haproxy is missing: apt-get install haproxy" >&2; exit 1; }
@@ -39,11 +39,11 @@ label() {
 }
 for name in writer replica1 replica2 haproxy; do label "$name"; done
 
-"$TROUPE" --home "$root/writer" run --rpc-addr "$WRITER" --jetstream "$NATS" >"$root/writer.log" 2>&1 &
+"$TROUPE" --home "$root/writer" run --rpc-addr "$WRITER" --trusted-proxies "$PROXIES" --jetstream "$NATS" >"$root/writer.log" 2>&1 &
 pids="$pids $!"
-"$TROUPE" --home "$root/replica1" run --rpc-addr "$REPLICA1" --replica "nats://$NATS" --writer-key "$key" >"$root/replica1.log" 2>&1 &
+"$TROUPE" --home "$root/replica1" run --rpc-addr "$REPLICA1" --trusted-proxies "$PROXIES" --replica "nats://$NATS" --writer-key "$key" >"$root/replica1.log" 2>&1 &
 pids="$pids $!"
-"$TROUPE" --home "$root/replica2" run --rpc-addr "$REPLICA2" --replica "nats://$NATS" --writer-key "$key" >"$root/replica2.log" 2>&1 &
+"$TROUPE" --home "$root/replica2" run --rpc-addr "$REPLICA2" --trusted-proxies "$PROXIES" --replica "nats://$NATS" --writer-key "$key" >"$root/replica2.log" 2>&1 &
 pids="$pids $!"
 haproxy -f "$here/haproxy.cfg" >"$root/haproxy.log" 2>&1 &
 pids="$pids $!"

@@ -55,7 +55,7 @@ func (c *Config) rules(file string, hadTracked []string) error {
 			bad("rpc.polling_config.polling_timeout", c.RPC.PollingTimeout.String(), "above 0")
 		}
 		for _, p := range c.RPC.TrustedProxies {
-			if !isNetwork(p) {
+			if !IsNetwork(p) {
 				bad("troupe.rpc.trusted_proxies", strconv.Quote(clip(p)), "addresses or networks, like 10.0.0.1 or 10.0.0.0/8")
 			}
 		}
@@ -110,8 +110,8 @@ func (c *Config) rules(file string, hadTracked []string) error {
 	return errors.Join(errs...)
 }
 
-// isNetwork returns whether s is an IP address or a network in CIDR form.
-func isNetwork(s string) bool {
+// IsNetwork returns whether s is an IP address or a network in CIDR form.
+func IsNetwork(s string) bool {
 	_, err := netip.ParsePrefix(s)
 	if err != nil {
 		_, err = netip.ParseAddr(s)
