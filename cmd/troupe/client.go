@@ -150,6 +150,9 @@ func amount(name, text string) (primitives.Balance, error) {
 
 // accountID parses an account of a flag or argument.
 func accountID(name, text string) (primitives.AccountID, error) {
+	if text == "" {
+		return "", usagef("%s is missing, must be an account ID", name)
+	}
 	id, err := primitives.ParseAccountID(text)
 	if err != nil {
 		return id, usagef("%s %.80q: %w", name, text, err)

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -226,7 +228,7 @@ read as it is.`,
 		Example: `  troupe view token.test.near ft_balance_of '{"account_id": "alice.test.near"}'
   troupe view --url mainnet wrap.near ft_metadata
   troupe view --block 1234 counter.test.near get`,
-		Args: cobra.RangeArgs(2, 3),
+		Args: rangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := accountID("CONTRACT", args[0])
 			if err != nil {
@@ -318,7 +320,7 @@ logs and failures, and what it returned. It exits with 1 if the transaction fail
   troupe call token.test.near ft_transfer '{"receiver_id": "bob.near", "amount": "1"}' \
       --as alice.test.near --deposit 1yocto
   troupe call guestbook.testnet add_message '{"text": "hi"}' --as alice.testnet --url testnet`,
-		Args: cobra.RangeArgs(2, 3),
+		Args: rangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := accountID("CONTRACT", args[0])
 			if err != nil {
@@ -362,7 +364,8 @@ func newSend(a *app) *cobra.Command {
 ` + signerHelp,
 		Example: `  troupe send bob.near 2.5 --as test.near
   troupe send bob.testnet 0.1 --as alice.testnet --url testnet --wait FINAL`,
-		Args: exactArgs("RECEIVER", "AMOUNT"),
+		SuggestFor: []string{"transfer", "pay"},
+		Args:       exactArgs("RECEIVER", "AMOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, err := accountID("RECEIVER", args[0])
 			if err != nil {
@@ -535,6 +538,13 @@ transactions of each chunk.`,
 // mostChunks is the maximum number of chunks that showBlock requests.
 const mostChunks = 64
 
+// chunkOf is a chunk as a block lists it.
+type chunkOf struct {
+	Hash     string `json:"chunk_hash"`
+	Shard    uint64 `json:"shard_id"`
+	Included uint64 `json:"height_included"`
+}
+
 func showBlock(cmd *cobra.Command, url string, result json.RawMessage) error {
 	var b struct {
 		Author string `json:"author"`
@@ -547,11 +557,7 @@ func showBlock(cmd *cobra.Command, url string, result json.RawMessage) error {
 			EpochID  string `json:"epoch_id"`
 			GasPrice string `json:"gas_price"`
 		} `json:"header"`
-		Chunks []struct {
-			Hash     string `json:"chunk_hash"`
-			Shard    uint64 `json:"shard_id"`
-			Included uint64 `json:"height_included"`
-		} `json:"chunks"`
+		Chunks []chunkOf `json:"chunks"`
 	}
 	if err := json.Unmarshal(result, &b); err != nil {
 		return fmt.Errorf("%s answers with an invalid block: %w", url, err)
@@ -563,6 +569,7 @@ func showBlock(cmd *cobra.Command, url string, result json.RawMessage) error {
 	}
 	say(cmd, "producer %s, votes for protocol %d", txtext.Line(b.Author, 64), b.Header.Version)
 	say(cmd, "epoch    %s", txtext.Line(b.Header.EpochID, 64))
+	slices.SortFunc(b.Chunks, func(x, y chunkOf) int { return cmp.Compare(x.Shard, y.Shard) })
 	for i, c := range b.Chunks {
 		if i == mostChunks {
 			say(cmd, "... %d more chunks", len(b.Chunks)-i)
@@ -608,7 +615,7 @@ func newRPC(a *app) *cobra.Command {
 		Example: `  troupe rpc status
   troupe rpc sandbox_mine '{"blocks": 5}'
   troupe rpc block '{"finality": "final"}' --url mainnet | jq .header.height`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: rangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := json.RawMessage("{}")
 			if len(args) == 2 {

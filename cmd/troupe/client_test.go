@@ -81,7 +81,9 @@ func TestClientCommandsUseEarlierResults(t *testing.T) {
 		// wrong lines
 		{"tx abc", []string{`"abc": not a base58`, `exit 2\n$`}},
 		{"send near x --as test.near", []string{`AMOUNT is "x"`, `exit 2\n$`}},
-		{"send near 1", []string{`--as`, `exit 2\n$`}},
+		{"send near 1", []string{`--as is missing, must be an account ID`, `exit 2\n$`}},
+		{"send near 999999999999 --as test.near", []string{`INVALID_TRANSACTION: NotEnoughBalance: balance [\d.]+ NEAR, cost 999999999999\.\d+ NEAR, signer_id test.near\n`, `exit 1\n$`}},
+		{"call near", []string{`1 arguments, want 2 or 3: troupe call CONTRACT METHOD \[ARGS\] --as ACCOUNT`, `exit 2\n$`}},
 		{"send near 1 --as nobody.near", []string{`nobody.near does not exist on http://[^ ]+; create it with 'troupe account create nobody.near'`, `exit 1\n$`}},
 		{"send near 1 --as bob.near", []string{`no key of bob.near on http://[^ ]+ is known here \(tried: `, `exit 1\n$`}},
 		{"call near x {bad --as near", []string{`ARGS is not JSON: {bad`, `exit 2\n$`}},

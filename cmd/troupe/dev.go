@@ -318,8 +318,8 @@ func devGreeting(url, forked, note string, accounts []primitives.AccountID, bala
 	if len(accounts) > 1 {
 		second = string(accounts[1])
 	}
-	fmt.Fprintf(&b, "\nTry in another terminal:\n  troupe send %[2]s 2.5 --as %[1]s%[3]s\n  troupe account create app.%[1]s --as %[1]s --amount 100%[3]s\n", first, second, at)
-	fmt.Fprintf(&b, "  troupe deploy app.%[1]s CONTRACT.wasm%[3]s\n  troupe call app.%[1]s METHOD '{}' --as %[2]s%[3]s\n", first, second, at)
+	fmt.Fprintf(&b, "\nTry in another terminal:\n  %[4]s send %[2]s 2.5 --as %[1]s%[3]s\n  %[4]s account create app.%[1]s --as %[1]s --amount 100%[3]s\n", first, second, at, program())
+	fmt.Fprintf(&b, "  %[4]s deploy app.%[1]s CONTRACT.wasm%[3]s\n  %[4]s call app.%[1]s METHOD '{}' --as %[2]s%[3]s\n", first, second, at, program())
 	b.WriteString("\nCtrl-C ends the chain and removes it. Transactions:\n")
 	return b.String()
 }

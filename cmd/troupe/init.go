@@ -148,5 +148,5 @@ func printInit(cmd *cobra.Command, a *app, r *home.InitResult) {
 	for _, n := range r.Notes {
 		say(cmd, "note: %s", n)
 	}
-	say(cmd, "next: troupe --home %s run", a.home)
+	say(cmd, "next: %s --home %s run", program(), a.home)
 }

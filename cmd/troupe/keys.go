@@ -203,3 +203,13 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 		return nil
 	}
 }
+
+// rangeArgs requires from least to most positional arguments.
+func rangeArgs(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usagef("%d arguments, want %d or %d: %s", len(args), least, most, cmd.UseLine())
+		}
+		return nil
+	}
+}

@@ -116,5 +116,5 @@ func printLocalnet(cmd *cobra.Command, a *app, o *home.LocalnetOptions, r *home.
 	if o.Prefix != "node" {
 		next += " --prefix " + o.Prefix
 	}
-	say(cmd, "next: troupe --home %s %s", a.home, next)
+	say(cmd, "next: %s --home %s %s", program(), a.home, next)
 }

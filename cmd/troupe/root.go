@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,6 +208,15 @@ func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 		return usagef("%s has no command %q; its commands are %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
 	}
 	return cmd
+}
+
+// program is how the caller named this program. Commands to run next begin with it, so that they
+// work where troupe is not in PATH.
+func program() string {
+	if name := os.Args[0]; filepath.Base(name) == "troupe" && strings.ContainsRune(name, filepath.Separator) {
+		return name
+	}
+	return "troupe"
 }
 
 // say prints one line of a result. A closed stdout is no error.

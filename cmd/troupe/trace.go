@@ -163,6 +163,9 @@ func (e *rpcError) Error() string {
 	if text == "" || text == "null" {
 		text = e.Message
 	}
+	if name == "INVALID_TRANSACTION" {
+		text = txtext.Failure(json.RawMessage(text))
+	}
 	return fmt.Sprintf("%s: %s: %s", e.URL, txtext.Line(name, 100), txtext.Line(text, 2000))
 }
 

@@ -280,6 +280,9 @@ func failureOf(status json.RawMessage) (string, bool) {
 // transparent are the names in an error's JSON that say nothing to a reader.
 var transparent = []string{"ActionError", "InvalidTxError", "kind", "FunctionCallError", "ExecutionError", "MethodResolveError", "TxExecutionError"}
 
+// amounts are the fields of errors that hold yoctoNEAR.
+var amounts = []string{"allowance", "amount", "balance", "cost", "deposit", "locked", "minimum_stake", "stake"}
+
 // Failure formats the JSON of a TxExecutionError on one line: the text of a contract's panic, or the
 // name of the error and its fields.
 func Failure(raw json.RawMessage) string {
@@ -315,7 +318,11 @@ func Failure(raw json.RawMessage) string {
 		}
 		var parts []string
 		for k, f := range fields {
-			parts = append(parts, k+" "+strings.Trim(compact(f), `"`))
+			text := strings.Trim(compact(f), `"`)
+			if b, err := parseYocto(text); err == nil && slices.Contains(amounts, k) {
+				text = ShortNEAR(b)
+			}
+			parts = append(parts, k+" "+text)
 		}
 		slices.Sort(parts)
 		return Line(strings.TrimSuffix(name+": "+strings.Join(parts, ", "), ": "), mostLog)

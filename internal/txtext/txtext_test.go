@@ -136,6 +136,8 @@ func TestFailureIsOneReadableLine(t *testing.T) {
 		{`{"ActionError":{"index":0,"kind":{"AccountDoesNotExist":{"account_id":"a.near"}}}}`, "AccountDoesNotExist: account_id a.near"},
 		{`{"InvalidTxError":"Expired"}`, "Expired"},
 		{`{"InvalidTxError":{"InvalidNonce":{"tx_nonce":1,"ak_nonce":2}}}`, "InvalidNonce: ak_nonce 2, tx_nonce 1"},
+		{`{"TxExecutionError":{"InvalidTxError":{"NotEnoughBalance":{"balance":"1","cost":"2500000000000000000000000","signer_id":"a.near"}}}}`, "NotEnoughBalance: balance 1 yoctoNEAR, cost 2.5 NEAR, signer_id a.near"},
+		{`{"ActionError":{"index":0,"kind":{"LackBalanceForState":{"account_id":"a","amount":"x"}}}}`, "LackBalanceForState: account_id a, amount x"},
 		{`{"ActionError":{"index":0,"kind":{"FunctionCallError":{"CompilationError":{"CodeDoesNotExist":{"account_id":"a"}}}}}}`, `CompilationError: CodeDoesNotExist {"account_id":"a"}`},
 		{`[1,2]`, "[1,2]"},
 	} {

@@ -56,7 +56,7 @@ is('a receipt to the signer has the actions of the transaction', steps(local, ne
 
 const panic = { ActionError: { index: 0, kind: { FunctionCallError: { ExecutionError: 'Smart contract panicked: no' } } } };
 for (const [f, want] of [[panic, 'Smart contract panicked: no'], [{ ActionError: { index: 1, kind: { AccountDoesNotExist: { account_id: 'a.b' } } } }, 'action 2: AccountDoesNotExist: account_id a.b'],
-  [{ ActionError: { index: null, kind: { FunctionCallError: { MethodResolveError: 'MethodNotFound' } } } }, 'MethodResolveError: MethodNotFound'],
+  [{ ActionError: { index: null, kind: { FunctionCallError: { MethodResolveError: 'MethodNotFound' } } } }, 'MethodNotFound'],
   [{ InvalidTxError: { InvalidNonce: { tx_nonce: 1, ak_nonce: 2 } } }, 'InvalidNonce: tx_nonce 1, ak_nonce 2'], [{ InvalidTxError: 'Expired' }, 'Expired'], [{}, '{}'], [null, 'null']]) is('the reason', reason(f), want);
 is('a reason is bounded', reason({ ActionError: { index: 0, kind: { FunctionCallError: { ExecutionError: 'x'.repeat(1e6) } } } }).length < 1100, true);
 

@@ -279,6 +279,7 @@ type composeFile struct {
 	Name     string
 	Troupe   any `yaml:"x-troupe"`
 	Replica  any `yaml:"x-replica"`
+	Proxies  any `yaml:"x-proxies"`
 	Services map[string]*composeService
 	Volumes  map[string]any
 }

@@ -114,7 +114,7 @@ export function status(s) {
   return [el('p', { class: 'bad reason' }, '✕ failed: ', reason(f)), el('details', null, el('summary', { class: 'muted' }, 'As JSON'), el('pre', null, cut(JSON.stringify(f, null, 1), 4000)))];
 }
 
-const IMPLIED = new Set(['ActionError', 'FunctionCallError', 'ExecutionError', 'InvalidTxError', 'TxExecutionError']); // say nothing that what is in them does not
+const IMPLIED = new Set(['ActionError', 'FunctionCallError', 'ExecutionError', 'MethodResolveError', 'InvalidTxError', 'TxExecutionError']); // say nothing that what is in them does not
 
 /** reason is a failure in a few words: the names of its error, and what that says. */
 export function reason(failure) {
