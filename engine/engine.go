@@ -149,7 +149,7 @@ type Engine struct {
 	proofs          witnessCache
 	witnesses       *WitnessChecker
 	times           Times
-	stateSnapshots  stateSnapshots
+	snapshots       *StateSnapshots
 	revertPoints    []*RevertPoint              // revert points that have not ended
 	removalsDone    sync.WaitGroup              // waits for removals of untracked shards
 	removalsRunning atomic.Int32                // number of running removals
@@ -200,6 +200,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, fmt.Errorf("engine: set up Reed-Solomon coding of chunks: %w", err)
 	}
 	e.witnesses = newWitnessChecker(e, e.coding, o.MainResults)
+	e.snapshots = newStateSnapshots(e, &e.o)
 	if o.Store.Tip().Empty {
 		return e, e.begin()
 	}

@@ -57,6 +57,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 		c.genesis = at
 	}
 	c.witnesses = newWitnessChecker(c, c.coding, o.MainResults)
+	c.snapshots = newStateSnapshots(c, &c.o)
 	c.ancestry.init(c)
 	c.pipeline.init()
 	e.epochMu.Lock()

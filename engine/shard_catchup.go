@@ -280,7 +280,7 @@ func (j *ShardCatchup) Enter(total uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := j.resume(x); err != nil || !j.e.o.Snapshots {
+	if err := j.resume(x); err != nil || !j.e.snapshots.serves {
 		return err
 	}
 	return j.snapshot()
@@ -289,10 +289,10 @@ func (j *ShardCatchup) Enter(total uint64) error {
 // snapshot stores the entered state as a state snapshot, which is served to peers. A snapshot made
 // later would have to undo the changes of all blocks in between. The store may not keep that many.
 func (j *ShardCatchup) snapshot() error {
-	if _, there := j.e.snapshotOf(j.at.Hash, j.index); there {
+	if _, there := j.e.snapshots.snapshotOf(j.at.Hash, j.index); there {
 		return nil
 	}
-	made, err := j.e.storeSnapshot(
+	made, err := j.e.snapshots.storeSnapshot(
 		&storage.StateSnapshot{
 			Shard:    j.id,
 			Index:    j.index,
@@ -306,7 +306,7 @@ func (j *ShardCatchup) snapshot() error {
 	if err != nil || !made {
 		return err
 	}
-	return j.e.readSnapshots()
+	return j.e.snapshots.readSnapshots()
 }
 
 // At returns the block of the state that the catchup has reached. It is zero before Enter.
@@ -566,7 +566,7 @@ func (j *ShardCatchup) install(states map[primitives.Hash]*ShardState) {
 	j.block = nil
 	// Make the next update of the flat head add the shard to the existing state snapshots. No
 	// update is running now.
-	e.stateSnapshots.begun = false
+	e.snapshots.begun = false
 }
 
 // with returns a copy of the node in which one shard has the state s. The copy holds the old node,

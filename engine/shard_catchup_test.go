@@ -147,7 +147,7 @@ func TestCatchupResumesAfterInterruptedFinish(t *testing.T) {
 		never := func(int) bool { return false }
 		p.blocks(8, never)
 		point := p.maker.Head()
-		part, err := p.maker.Part(point.Header().PrevHash, 1, trie.PartID{Total: 1})
+		part, err := p.maker.Snapshots().Part(point.Header().PrevHash, 1, trie.PartID{Total: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestCatchupIncludesReceiptsOfMissedChunks(t *testing.T) {
 		never := func(int) bool { return false }
 		p.blocks(8, never)
 		point := p.maker.Head()
-		part, err := p.maker.Part(point.Header().PrevHash, 1, trie.PartID{Total: 1})
+		part, err := p.maker.Snapshots().Part(point.Header().PrevHash, 1, trie.PartID{Total: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestCaughtUpShardProvesOldChunk(t *testing.T) {
 		p.to = "zz"
 		p.blocks(8, func(int) bool { return false })
 		point := p.maker.Head()
-		part, err := p.maker.Part(point.Header().PrevHash, 1, trie.PartID{Total: 1})
+		part, err := p.maker.Snapshots().Part(point.Header().PrevHash, 1, trie.PartID{Total: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -171,7 +171,7 @@ func (s *Schedule) Step() error {
 	}
 	// Without a recent sync point, a dropped shard could not be caught up again until a newer point
 	// exists. So do not abandon catchups whose state is complete.
-	late, spare := s.e.stateSnapshots.last.Load().stale(), 0
+	late, spare := s.e.snapshots.last.Load().stale(), 0
 	for _, id := range s.CatchingUp() {
 		if s.removing() {
 			return nil
@@ -438,7 +438,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 		}
 		if x.point.IsZero() {
 			upTo := min(end, x.scan.next+maxScannedHeights)
-			p, err := s.e.findPoint(&x.scan, upTo)
+			p, err := s.e.snapshots.findPoint(&x.scan, upTo)
 			if err != nil {
 				return storage.BlockRef{}, err
 			}
@@ -455,7 +455,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 		}
 		end = begin.Height
 	}
-	if p := s.e.lastKept(); p != nil {
+	if p := s.e.snapshots.lastKept(); p != nil {
 		return p.at, nil
 	}
 	return storage.BlockRef{}, nil

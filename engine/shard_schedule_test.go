@@ -45,7 +45,7 @@ func (s *newestSource) Part(_ context.Context, point primitives.Hash, shard prim
 		return err
 	}
 	s.given++
-	part, err := s.p.maker.Part(x.Block.Body.Chunks[1].PrevBlockHash, 1, id)
+	part, err := s.p.maker.Snapshots().Part(x.Block.Body.Chunks[1].PrevBlockHash, 1, id)
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,8 @@ func (e *Engine) removeShard(id primitives.ShardID, r storage.AccountRange) erro
 	e.removalsDone.Go(func() {
 		defer e.removalsRunning.Add(-1)
 		_ = e.store.FinishUntrack() // the next write to the store returns the error
-		if e.o.Snapshots {
-			_ = e.readSnapshots() // drops the snapshots of the removed shard
+		if e.snapshots.serves {
+			_ = e.snapshots.readSnapshots() // drops the snapshots of the removed shard
 		}
 	})
 	return nil

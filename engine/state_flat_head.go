@@ -187,15 +187,15 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	if err := e.saveProofs(f.to); err != nil {
 		return err
 	}
-	if err := e.makeSnapshots(f.from); err != nil { // make the snapshots that a crash prevented
+	if err := e.snapshots.makeSnapshots(f.from); err != nil { // make the snapshots that a crash prevented
 		return err
 	}
-	e.stateSnapshots.updating.Store(true)
-	defer e.stateSnapshots.updating.Store(false)
+	e.snapshots.updating.Store(true)
+	defer e.snapshots.updating.Store(false)
 	if err := e.store.AdvanceFlatHead(ref(f.to), changes); err != nil {
 		return fmt.Errorf("engine: advance the flat head to block %d: %w", f.to.Height(), err)
 	}
-	return e.makeSnapshots(f.to)
+	return e.snapshots.makeSnapshots(f.to)
 }
 
 // lastHeldState returns the newest state of a shard in the blocks after the old flat head, up to

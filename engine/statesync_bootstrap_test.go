@@ -167,7 +167,7 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 		s := open()
 		for k := range parts[i] {
 			id := trie.PartID{Index: k, Total: parts[i]}
-			strings, err := maker.Part(at.Before.Hash, primitives.ShardIndex(i), id)
+			strings, err := maker.Snapshots().Part(at.Before.Hash, primitives.ShardIndex(i), id)
 			if err == nil {
 				err = a.Part(primitives.ShardIndex(i), id, strings)
 			}
@@ -231,15 +231,15 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 		if err := n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
-		got, is := n.SyncPointNow()
-		if want, _ := maker.SyncPointNow(); !is || got.At != want.At {
+		got, is := n.Snapshots().LastPoint()
+		if want, _ := maker.Snapshots().LastPoint(); !is || got.At != want.At {
 			t.Errorf("at %d the newest sync point is %d, not %d", n.Head().Height(), got.At.Height, want.At.Height)
 		}
-		mine, err := n.ServedSnapshots().List()
+		mine, err := n.Snapshots().Served().List()
 		if err != nil {
 			t.Fatal(err)
 		}
-		theirs, err := maker.ServedSnapshots().List()
+		theirs, err := maker.Snapshots().Served().List()
 		if err != nil || len(mine) == 0 || !reflect.DeepEqual(mine[len(mine)-1], theirs[len(theirs)-1]) {
 			t.Errorf("at %d it offers %+v, and the others %+v: %v", n.Head().Height(), mine, theirs, err)
 		}

@@ -71,7 +71,7 @@ func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*St
 	if h.PrevStateRoot.IsZero() {
 		return out, nil
 	}
-	err = e.lendState(h.PrevBlockHash, shard, func(r *trie.Root) error {
+	err = e.snapshots.lendState(h.PrevBlockHash, shard, func(r *trie.Root) error {
 		path, err := r.Prove(nil)
 		if err == nil && len(path) > 0 {
 			out.Root = path[0]

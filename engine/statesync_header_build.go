@@ -66,7 +66,7 @@ func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*
 	if last.PrevStateRoot.IsZero() {
 		return h, nil
 	}
-	err = e.lendState(last.PrevBlockHash, index, func(r *trie.Root) error {
+	err = e.snapshots.lendState(last.PrevBlockHash, index, func(r *trie.Root) error {
 		h.Root = primitives.StateRootNode{Data: bytes.Clone(own.Root), MemoryUsage: r.MemoryUsage()}
 		return nil
 	})

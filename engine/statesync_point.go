@@ -97,20 +97,20 @@ func (p *lastPoint) warning(most int) error {
 }
 
 // pointEpochs returns the maximum age in epochs of a sync point whose data is kept.
-func (e *Engine) pointEpochs() int {
-	return max(cmp.Or(e.o.SyncPointEpochs, DefaultSyncPointEpochs), keptSnapshotEpochs-1)
+func (ss *StateSnapshots) pointEpochs() int {
+	return max(cmp.Or(ss.pointAge, DefaultSyncPointEpochs), keptSnapshotEpochs-1)
 }
 
 // watchesPoints returns whether this node needs sync points: it serves states or catches up shards.
-func (e *Engine) watchesPoints() bool { return e.o.Snapshots || e.o.Scheduled }
+func (ss *StateSnapshots) watchesPoints() bool { return ss.serves || ss.scheduled }
 
 // loadPoint reads the stored sync point. It ignores a point that is not on the chain, which is
 // possible after a revert.
-func (e *Engine) loadPoint() error {
-	if !e.watchesPoints() {
+func (ss *StateSnapshots) loadPoint(shards int) error {
+	if !ss.watchesPoints() {
 		return nil
 	}
-	raw, err := storage.Misc.Get(e.store.Reader(), pointRow)
+	raw, err := storage.Misc.Get(ss.store.Reader(), pointRow)
 	if err != nil {
 		return absent(err)
 	}
@@ -118,15 +118,15 @@ func (e *Engine) loadPoint() error {
 	if err := borsh.Unmarshal(raw, p); err != nil {
 		return fmt.Errorf("engine: decode the stored sync point: %w", err)
 	}
-	if is, err := e.store.IsCanonical(p.at); err != nil || !is || p.at.Height > e.store.Tip().FlatHead.Height {
+	if is, err := ss.store.IsCanonical(p.at); err != nil || !is || p.at.Height > ss.store.Tip().FlatHead.Height {
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
 			err = nil
 		}
 		return err
 	}
-	epochs, err := e.store.Epochs()
+	epochs, err := ss.store.Epochs()
 	if err == nil {
-		e.stateSnapshots.last.Store(p.aged(epochs, e.pointEpochs(), e.flatHead.Layout.NumShards()))
+		ss.last.Store(p.aged(epochs, ss.pointEpochs(), shards))
 	}
 	return err
 }
@@ -134,14 +134,14 @@ func (e *Engine) loadPoint() error {
 // notePoints computes the age of the newest sync point, and warns if the point is stale. found are
 // newly found points, oldest first. If the last of them is newer than the stored point, notePoints
 // stores it.
-func (e *Engine) notePoints(found []*syncPoint, epochs []storage.EpochBegin, shards int) error {
-	p := e.stateSnapshots.last.Load()
+func (ss *StateSnapshots) notePoints(found []*syncPoint, epochs []storage.EpochBegin, shards int) error {
+	p := ss.last.Load()
 	if n := len(found); n > 0 && (p == nil || found[n-1].at.Height > p.at.Height) {
 		p = &lastPoint{begin: found[n-1].begin, at: found[n-1].at}
 		var batch storage.Batch
 		row := storage.Raw(p.AppendBorsh(nil))
 		storage.Misc.Put(&batch, pointRow, &row)
-		if err := e.store.Write(&batch); err != nil {
+		if err := ss.store.Write(&batch); err != nil {
 			return err
 		}
 	}
@@ -149,17 +149,17 @@ func (e *Engine) notePoints(found []*syncPoint, epochs []storage.EpochBegin, sha
 		return nil
 	}
 	before := p.age
-	p = p.aged(epochs, e.pointEpochs(), shards)
-	e.stateSnapshots.last.Store(p)
-	if p.age > before && p.age >= staleAge && p.age <= e.pointEpochs()+1 && shards > 1 && e.o.Warn != nil {
-		e.o.Warn(p.warning(e.pointEpochs()))
+	p = p.aged(epochs, ss.pointEpochs(), shards)
+	ss.last.Store(p)
+	if p.age > before && p.age >= staleAge && p.age <= ss.pointEpochs()+1 && shards > 1 && ss.warn != nil {
+		ss.warn(p.warning(ss.pointEpochs()))
 	}
 	return nil
 }
 
 // pointOf returns a stored point in the form that findPoint returns.
-func (e *Engine) pointOf(p *lastPoint) (*syncPoint, error) {
-	rec, err := e.store.Block(p.at)
+func (ss *StateSnapshots) pointOf(p *lastPoint) (*syncPoint, error) {
+	rec, err := ss.store.Block(p.at)
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +168,8 @@ func (e *Engine) pointOf(p *lastPoint) (*syncPoint, error) {
 }
 
 // lastKept returns the newest sync point if its data is kept. Otherwise it returns nil.
-func (e *Engine) lastKept() *lastPoint {
-	if p := e.stateSnapshots.last.Load(); p != nil && p.keep {
+func (ss *StateSnapshots) lastKept() *lastPoint {
+	if p := ss.last.Load(); p != nil && p.keep {
 		return p
 	}
 	return nil
@@ -191,7 +191,7 @@ func (e *Engine) KeepFrom() (primitives.Height, error) {
 			from = min(from, h.HeightIncluded)
 		}
 	}
-	if p := e.lastKept(); p != nil {
+	if p := e.snapshots.lastKept(); p != nil {
 		from = min(from, p.begin.Height-min(p.begin.Height, e.chain.ValidityPeriod))
 	}
 	return max(from, e.genesis.Height()+1), nil // garbage collection never removes the genesis block
@@ -205,10 +205,10 @@ type LastPoint struct {
 	Kept  bool // the point's data is kept for catchups
 }
 
-// SyncPointNow returns the newest sync point. known is false if there is none, or if this node
+// LastPoint returns the newest sync point. known is false if there is none, or if this node
 // neither serves states nor catches up shards. Safe for concurrent use.
-func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
-	p := e.stateSnapshots.last.Load()
+func (ss *StateSnapshots) LastPoint() (out LastPoint, known bool) {
+	p := ss.last.Load()
 	if p == nil {
 		return out, false
 	}

@@ -76,7 +76,7 @@ func (l *lateChain) openMaker() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.offers = l.maker.ServedSnapshots()
+	l.offers = l.maker.Snapshots().Served()
 }
 
 func (l *lateChain) openOther() {
@@ -192,7 +192,7 @@ func TestLastSyncPointServesCatchupUntilNext(t *testing.T) {
 		if got, err := l.s.newest(); err != nil || got != l.point {
 			t.Fatalf("the newest point is %v, want %v: %v", got, l.point, err)
 		}
-		if p, known := l.maker.SyncPointNow(); !known || !p.Kept || p.Age < 7 || p.At != l.point {
+		if p, known := l.maker.Snapshots().LastPoint(); !known || !p.Kept || p.Age < 7 || p.At != l.point {
 			t.Errorf("got sync point %+v", p)
 		}
 		if !l.servesState() {
@@ -205,7 +205,7 @@ func TestLastSyncPointServesCatchupUntilNext(t *testing.T) {
 			func(err error) bool { return !errors.Is(err, ErrNoPoint) })); n != len(l.warnings) || n < 6 {
 			t.Errorf("warnings: %v", l.warnings)
 		}
-		own := l.n.ServedSnapshots()
+		own := l.n.Snapshots().Served()
 		if l.serves(own) {
 			t.Error("a node without the state serves it")
 		}
@@ -243,7 +243,7 @@ func TestLastSyncPointServesCatchupUntilNext(t *testing.T) {
 			t.Fatal(err)
 		}
 		state := at.Block.Body.Chunks[1].PrevBlockHash
-		if _, there := l.n.snapshotOf(state, 1); !there {
+		if _, there := l.n.snapshots.snapshotOf(state, 1); !there {
 			t.Error("the caught-up node does not keep the fetched state")
 		}
 		if !l.serves(own) {
@@ -319,7 +319,7 @@ func TestHandedOverShardIsKeptWhilePointIsLate(t *testing.T) {
 	}
 	for i := 0; ; i++ {
 		at := l.maker.Head()
-		if p, known := l.maker.SyncPointNow(); known && p.At != l.point && p.Age == 0 {
+		if p, known := l.maker.Snapshots().LastPoint(); known && p.At != l.point && p.Age == 0 {
 			break
 		}
 		if i == 30 {

@@ -22,7 +22,7 @@ type ServedSnapshot struct {
 // ServedSnapshots finds the final sync blocks of the newest epochs whose states this node serves.
 // Not safe for concurrent use.
 type ServedSnapshots struct {
-	e *Engine
+	ss *StateSnapshots
 	// scans are those of the newest epochs, and of the epoch of an older sync point that is kept.
 	scans map[storage.EpochBegin]*servedScan
 }
@@ -32,12 +32,12 @@ type servedScan struct {
 	scan     syncScan
 	point    storage.BlockRef
 	snapshot *ServedSnapshot
-	changes  uint64 // value of stateSnapshots.changes when snapshot was last computed
+	changes  uint64 // value of StateSnapshots.changes when snapshot was last computed
 }
 
-// ServedSnapshots returns a ServedSnapshots that has not examined any block yet.
-func (e *Engine) ServedSnapshots() *ServedSnapshots {
-	return &ServedSnapshots{e: e, scans: map[storage.EpochBegin]*servedScan{}}
+// Served returns a ServedSnapshots that has not examined any block yet.
+func (ss *StateSnapshots) Served() *ServedSnapshots {
+	return &ServedSnapshots{ss: ss, scans: map[storage.EpochBegin]*servedScan{}}
 }
 
 // List returns the two newest sync blocks that this node serves, the older first, in the epochs
@@ -46,23 +46,23 @@ func (e *Engine) ServedSnapshots() *ServedSnapshots {
 // has a sync block, List returns that of the newest sync point while its data is kept. List
 // examines each block only once.
 func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
-	e := o.e
-	if !e.o.Snapshots {
+	ss := o.ss
+	if !ss.serves {
 		return nil, nil
 	}
-	epochs, err := e.store.Epochs()
+	epochs, err := ss.store.Epochs()
 	if err != nil {
 		return nil, err
 	}
 	epochs = epochs[max(0, len(epochs)-keptSnapshotEpochs):]
-	last := e.lastKept()
+	last := ss.lastKept()
 	for begin := range o.scans {
 		if (len(epochs) == 0 || begin.Height < epochs[0].Height) && (last == nil || begin != last.begin) {
 			delete(o.scans, begin)
 		}
 	}
-	end := e.store.Tip().FlatHead.Height + 1
-	if e.stateSnapshots.updating.Load() { // until the update ends, some states have no snapshot
+	end := ss.store.Tip().FlatHead.Height + 1
+	if ss.updating.Load() { // until the update ends, some states have no snapshot
 		end = 0
 	}
 	for i, begin := range epochs {
@@ -103,31 +103,31 @@ func (o *ServedSnapshots) scanOf(begin storage.EpochBegin) *servedScan {
 // states can be served. After more shards are caught up, a later call adds them. A sync block at
 // height end or above does not count yet.
 func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error {
-	e := o.e
-	changes := e.stateSnapshots.changes.Load()
+	ss := o.ss
+	changes := ss.changes.Load()
 	if s.snapshot != nil && (s.changes == changes || end == 0) {
 		return nil
 	}
 	if s.point.IsZero() {
-		p, err := e.findPoint(&s.scan, upTo)
+		p, err := ss.findPoint(&s.scan, upTo)
 		if err != nil || p == nil {
 			return err
 		}
 		s.point = p.at
 	}
-	sync, err := e.store.NextBlock(s.point.Height + 1)
+	sync, err := ss.store.NextBlock(s.point.Height + 1)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && sync.Height >= end {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	rec, err := e.store.Block(s.point)
+	rec, err := ss.store.Block(s.point)
 	if err != nil {
 		return err
 	}
 	x := &ServedSnapshot{Sync: sync.Hash, Announced: rec.Prev().Hash, Epoch: rec.Epoch()}
-	err = e.Epochs(func(m *epoch.Manager) error {
+	err = ss.chain.Epochs(func(m *epoch.Manager) error {
 		info, err := m.EpochInfo(x.Epoch)
 		if err == nil {
 			x.EpochHeight = info.EpochHeight
@@ -137,12 +137,12 @@ func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error
 	if err != nil {
 		return err
 	}
-	at, err := e.load(rec)
+	at, err := ss.chain.load(rec)
 	if err != nil {
 		return err
 	}
 	for i, h := range at.Block.Body.Chunks {
-		if e.lendState(h.PrevBlockHash, primitives.ShardIndex(i), noop) == nil {
+		if ss.lendState(h.PrevBlockHash, primitives.ShardIndex(i), noop) == nil {
 			x.Shards = append(x.Shards, h.ShardID)
 		}
 	}
@@ -158,8 +158,12 @@ func noop(*trie.Root) error { return nil }
 // Part returns a part of a shard's state after a block. It returns storage.ErrGone if the state is
 // neither in memory nor in a state snapshot (Options.Snapshots), and ErrUntracked if the shard is
 // not held. Safe for concurrent use.
-func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id trie.PartID) (part [][]byte, err error) {
-	err = e.lendState(block, shard, func(r *trie.Root) error {
+func (ss *StateSnapshots) Part(
+	block primitives.Hash,
+	shard primitives.ShardIndex,
+	id trie.PartID,
+) (part [][]byte, err error) {
+	err = ss.lendState(block, shard, func(r *trie.Root) error {
 		part, err = r.Part(id)
 		return err
 	})
@@ -168,8 +172,12 @@ func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id tri
 
 // lendState passes a shard's state after a block to the function use. It takes the state from
 // memory or from a state snapshot. The root is valid only during the call.
-func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, use func(*trie.Root) error) error {
-	at := e.Imported(block)
+func (ss *StateSnapshots) lendState(
+	block primitives.Hash,
+	shard primitives.ShardIndex,
+	use func(*trie.Root) error,
+) error {
+	at := ss.chain.Imported(block)
 	there := at != nil && at.Acquire()
 	if there {
 		defer at.Release()
@@ -177,12 +185,12 @@ func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, u
 			return use(at.Shards[shard].root)
 		}
 	}
-	if p, pinned := e.snapshotOf(block, shard); pinned {
-		err := e.lendSnapshot(&p, use)
+	if p, pinned := ss.snapshotOf(block, shard); pinned {
+		err := ss.lendSnapshot(&p, use)
 		if err == nil {
 			return nil
 		}
-		if q, still := e.snapshotOf(block, shard); still && q == p {
+		if q, still := ss.snapshotOf(block, shard); still && q == p {
 			return fmt.Errorf("engine: read the state of shard %d after block %v: %w", p.Shard, p.At, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage"
@@ -68,8 +69,18 @@ const undoBytesPerKey = 192
 // block.
 var ErrFarBehind = errors.New("engine: too much has changed since the block of the state snapshot, which is skipped")
 
-// stateSnapshots is the engine's data about state snapshots and sync points.
-type stateSnapshots struct {
+// StateSnapshots are the state snapshots and the sync points of an engine, and their rows in the
+// store. Exported methods are safe for concurrent use.
+type StateSnapshots struct {
+	store *storage.Store
+	chain snapshotChain
+	// The following fields are options of the engine: Snapshots, Inspect, Scheduled,
+	// SyncPointEpochs, Warn and Tries.
+	serves, inspect, scheduled bool
+	pointAge                   int
+	warn                       func(error)
+	tries                      trie.Options
+
 	mu      sync.Mutex
 	byBlock map[primitives.Hash][]storage.StateSnapshot // snapshots in the store, by block of the state
 	// undoLimit is the maximum number of bytes of changes that a snapshot undoes. 0: maxUndoBytes.
@@ -85,6 +96,24 @@ type stateSnapshots struct {
 	begun bool
 	scan  syncScan
 }
+
+// snapshotChain is what StateSnapshots reads of the engine. All methods are safe for concurrent use.
+type snapshotChain interface {
+	Genesis() *BlockNode
+	Imported(primitives.Hash) *BlockNode
+	Epochs(func(*epoch.Manager) error) error
+	load(*storage.Record) (*BlockNode, error)
+}
+
+func newStateSnapshots(chain snapshotChain, o *Options) *StateSnapshots {
+	return &StateSnapshots{
+		store: o.Store, chain: chain, serves: o.Snapshots, inspect: o.Inspect, scheduled: o.Scheduled,
+		pointAge: o.SyncPointEpochs, warn: o.Warn, tries: o.Tries,
+	}
+}
+
+// Snapshots returns the state snapshots of this chain.
+func (e *Engine) Snapshots() *StateSnapshots { return e.snapshots }
 
 // syncScan searches for the sync point of an epoch among the blocks at or below the flat head.
 type syncScan struct {
@@ -104,28 +133,28 @@ type syncPoint struct {
 
 // loadSnapshots reads the list of stored snapshots. If Options.Snapshots is off, it removes the
 // stored snapshots instead, because they prevent garbage collection. With Options.Inspect it
-// removes none.
-func (e *Engine) loadSnapshots() error {
-	if err := e.loadPoint(); err != nil {
+// removes none. shards is the number of shards at the flat head.
+func (ss *StateSnapshots) loadSnapshots(shards int) error {
+	if err := ss.loadPoint(shards); err != nil {
 		return err
 	}
-	if !e.o.Snapshots && !e.o.Inspect {
-		if list, err := e.store.StateSnapshots(); err != nil || len(list) == 0 {
+	if !ss.serves && !ss.inspect {
+		if list, err := ss.store.StateSnapshots(); err != nil || len(list) == 0 {
 			return err
 		}
 		// If the disk is full, a later start removes them.
-		if err := e.store.DropStateSnapshots(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) {
+		if err := ss.store.DropStateSnapshots(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) {
 			return err
 		}
 		return nil
 	}
-	return e.readSnapshots()
+	return ss.readSnapshots()
 }
 
-func (e *Engine) readSnapshots() error {
-	e.stateSnapshots.mu.Lock() // locked before the store is read, so that the newest list is stored last
-	defer e.stateSnapshots.mu.Unlock()
-	list, err := e.store.StateSnapshots()
+func (ss *StateSnapshots) readSnapshots() error {
+	ss.mu.Lock() // locked before the store is read, so that the newest list is stored last
+	defer ss.mu.Unlock()
+	list, err := ss.store.StateSnapshots()
 	if err != nil {
 		return err
 	}
@@ -133,17 +162,17 @@ func (e *Engine) readSnapshots() error {
 	for _, p := range list {
 		pins[p.At.Hash] = append(pins[p.At.Hash], p)
 	}
-	e.stateSnapshots.byBlock = pins
-	e.stateSnapshots.changes.Add(1)
+	ss.byBlock = pins
+	ss.changes.Add(1)
 	return nil
 }
 
 // snapshotOf returns the stored snapshot of a shard's state after a block. The bool is false if
 // there is none.
-func (e *Engine) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) (storage.StateSnapshot, bool) {
-	e.stateSnapshots.mu.Lock()
-	defer e.stateSnapshots.mu.Unlock()
-	list := e.stateSnapshots.byBlock[block]
+func (ss *StateSnapshots) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) (storage.StateSnapshot, bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	list := ss.byBlock[block]
 	i := slices.IndexFunc(list, func(p storage.StateSnapshot) bool { return p.Index == shard })
 	if i < 0 {
 		return storage.StateSnapshot{}, false
@@ -153,27 +182,26 @@ func (e *Engine) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) 
 
 // makeSnapshots continues the search for sync points up to the block `at`, which is the flat head,
 // makes the snapshots that are due, and drops old ones. The caller holds the block's states.
-func (e *Engine) makeSnapshots(at *BlockNode) error {
-	x := &e.stateSnapshots
-	if !e.watchesPoints() || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
+func (ss *StateSnapshots) makeSnapshots(at *BlockNode) error {
+	if !ss.watchesPoints() || ss.begun && ss.scan.found && ss.scan.epoch.Epoch == at.Header().EpochID {
 		return nil
 	}
-	epochs, err := e.store.Epochs()
+	epochs, err := ss.store.Epochs()
 	if err != nil || len(epochs) == 0 {
 		return err
 	}
 	// At a start, search the last epochs again. A crash may have prevented a snapshot, and the
 	// newest epoch may have no sync point yet.
-	anew, first := !x.begun, max(0, len(epochs)-keptSnapshots-1)
-	if x.begun {
-		first = slices.IndexFunc(epochs, func(b storage.EpochBegin) bool { return b.Height >= x.scan.epoch.Height })
+	anew, first := !ss.begun, max(0, len(epochs)-keptSnapshots-1)
+	if ss.begun {
+		first = slices.IndexFunc(epochs, func(b storage.EpochBegin) bool { return b.Height >= ss.scan.epoch.Height })
 	}
 	var due []*syncPoint
 	for i := max(first, 0); i < len(epochs); i++ {
-		if !x.begun || x.scan.epoch != epochs[i] {
-			x.begun, x.scan = true, syncScan{epoch: epochs[i], next: epochs[i].Height + 1}
+		if !ss.begun || ss.scan.epoch != epochs[i] {
+			ss.begun, ss.scan = true, syncScan{epoch: epochs[i], next: epochs[i].Height + 1}
 		}
-		point, err := e.pointIn(&x.scan, epochs, i, at)
+		point, err := ss.pointIn(&ss.scan, epochs, i, at)
 		if err != nil {
 			return err
 		}
@@ -182,28 +210,33 @@ func (e *Engine) makeSnapshots(at *BlockNode) error {
 		}
 	}
 	if anew && len(due) == 0 {
-		if due, err = e.olderPoint(epochs[:max(first, 0)], epochs, at); err != nil {
+		if due, err = ss.olderPoint(epochs[:max(first, 0)], epochs, at); err != nil {
 			return err
 		}
 	}
-	if err := e.notePoints(due, epochs, at.Layout.NumShards()); err != nil || !e.o.Snapshots {
+	if err := ss.notePoints(due, epochs, at.Layout.NumShards()); err != nil || !ss.serves {
 		return err
 	}
 	for _, point := range due[max(0, len(due)-keptSnapshots):] {
-		if err := e.snapshotPoint(point, at); err != nil {
+		if err := ss.snapshotPoint(point, at); err != nil {
 			return fmt.Errorf("engine: state snapshot for epoch %v: %w", point.begin.Epoch, err)
 		}
 	}
-	return e.dropOldSnapshots(epochs)
+	return ss.dropOldSnapshots(epochs)
 }
 
 // pointIn continues the search for a sync point in epochs[i].
-func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at *BlockNode) (*syncPoint, error) {
+func (ss *StateSnapshots) pointIn(
+	scan *syncScan,
+	epochs []storage.EpochBegin,
+	i int,
+	at *BlockNode,
+) (*syncPoint, error) {
 	end := at.Height() + 1
 	if i+1 < len(epochs) {
 		end = epochs[i+1].Height
 	}
-	point, err := e.findPoint(scan, end)
+	point, err := ss.findPoint(scan, end)
 	if err != nil {
 		err = fmt.Errorf("engine: state snapshot for epoch %v: %w", epochs[i].Epoch, err)
 	}
@@ -214,16 +247,16 @@ func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at 
 // states are always kept. It returns nil if the data of that point is not kept. Normally the store
 // has a row of the point. If an older version of the program wrote the data folder, there is no
 // row. Then olderPoint searches the epochs in older.
-func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
-	if p := e.stateSnapshots.last.Load(); p != nil {
+func (ss *StateSnapshots) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
+	if p := ss.last.Load(); p != nil {
 		if !p.keep {
 			return nil, nil
 		}
-		point, err := e.pointOf(p)
+		point, err := ss.pointOf(p)
 		return []*syncPoint{point}, err
 	}
 	for i, begin := range slices.Backward(older) {
-		point, err := e.pointIn(&syncScan{epoch: begin, next: begin.Height + 1}, epochs, i, at)
+		point, err := ss.pointIn(&syncScan{epoch: begin, next: begin.Height + 1}, epochs, i, at)
 		if err != nil || point != nil {
 			return []*syncPoint{point}, err
 		}
@@ -235,16 +268,16 @@ func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) (
 // lower. It counts new chunks as SyncPoint does. It returns nil if the search has not reached the
 // point yet, if an earlier call has returned the point, or if the epoch has none. end may be above
 // the last epoch that the caller knows.
-func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, error) {
+func (ss *StateSnapshots) findPoint(s *syncScan, end primitives.Height) (*syncPoint, error) {
 	for !s.found && s.next < end {
-		at, err := e.store.NextBlock(s.next)
+		at, err := ss.store.NextBlock(s.next)
 		if err != nil || at.Height >= end {
 			if errors.Is(err, storage.ErrNotFound) {
 				err = nil
 			}
 			return nil, err
 		}
-		rec, err := e.store.Block(at)
+		rec, err := ss.store.Block(at)
 		if err != nil {
 			return nil, err
 		}
@@ -252,7 +285,7 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 			return nil, nil
 		}
 		s.next = at.Height + 1
-		if rec.Prev() == ref(e.genesis) {
+		if rec.Prev() == ref(ss.chain.Genesis()) {
 			continue
 		}
 		// The header's chunk mask marks the new chunks. It is used because some blocks of a
@@ -300,10 +333,10 @@ func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 
 // snapshotPoint makes the missing snapshots of the held shards at a sync point. base is the flat
 // head. The caller holds base's states.
-func (e *Engine) snapshotPoint(p *syncPoint, base *BlockNode) error {
+func (ss *StateSnapshots) snapshotPoint(p *syncPoint, base *BlockNode) error {
 	made := false
 	for i, h := range p.chunks {
-		rec, err := e.store.BlockByHash(h.PrevBlockHash)
+		rec, err := ss.store.BlockByHash(h.PrevBlockHash)
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
 			continue // the block is older than the first block of this data folder
 		}
@@ -311,14 +344,14 @@ func (e *Engine) snapshotPoint(p *syncPoint, base *BlockNode) error {
 			return err
 		}
 		index := primitives.ShardIndex(i)
-		if _, there := e.snapshotOf(rec.Ref().Hash, index); there {
+		if _, there := ss.snapshotOf(rec.Ref().Hash, index); there {
 			continue
 		}
 		pin := storage.StateSnapshot{Shard: h.ShardID, Index: index, At: rec.Ref(), Of: p.at, Root: h.PrevStateRoot}
-		if pin.Accounts, err = e.accountsIn(p.begin.Epoch, h.ShardID); err != nil {
+		if pin.Accounts, err = ss.accountsIn(p.begin.Epoch, h.ShardID); err != nil {
 			return err
 		}
-		ok, err := e.snapshotShard(&pin, base)
+		ok, err := ss.snapshotShard(&pin, base)
 		if err != nil {
 			return fmt.Errorf("store the state of shard %d after block %d: %w", h.ShardID, pin.At.Height, err)
 		}
@@ -327,31 +360,33 @@ func (e *Engine) snapshotPoint(p *syncPoint, base *BlockNode) error {
 	if !made {
 		return nil
 	}
-	return e.readSnapshots()
+	return ss.readSnapshots()
 }
 
-func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) (storage.AccountRange, error) {
-	e.epochMu.Lock()
-	defer e.epochMu.Unlock()
-	layout, err := e.epochs.ShardLayout(epoch)
+func (ss *StateSnapshots) accountsIn(id primitives.EpochID, shard primitives.ShardID) (storage.AccountRange, error) {
+	var layout primitives.ShardLayout
+	err := ss.chain.Epochs(func(m *epoch.Manager) (err error) {
+		layout, err = m.ShardLayout(id)
+		return err
+	})
 	if err != nil {
 		return storage.AccountRange{}, err
 	}
 	return Accounts(layout, shard)
 }
 
-// SnapshotsGivenUp returns the number of snapshots that were not made because too much had changed.
+// GivenUp returns the number of snapshots that were not made because too much had changed.
 // This node cannot serve those states to peers.
-func (e *Engine) SnapshotsGivenUp() uint64 { return e.stateSnapshots.givenUp.Load() }
+func (ss *StateSnapshots) GivenUp() uint64 { return ss.givenUp.Load() }
 
 // snapshotShard makes the snapshot that pin describes. It returns false if the shard is not held or
 // too much has changed.
-func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (bool, error) {
-	root, err := e.stateAfter(pin, base)
+func (ss *StateSnapshots) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (bool, error) {
+	root, err := ss.stateAfter(pin, base)
 	if errors.Is(err, ErrFarBehind) {
-		e.stateSnapshots.givenUp.Add(1)
-		if e.o.Warn != nil {
-			e.o.Warn(err)
+		ss.givenUp.Add(1)
+		if ss.warn != nil {
+			ss.warn(err)
 		}
 		return false, nil
 	}
@@ -359,12 +394,12 @@ func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (boo
 		return false, err
 	}
 	defer root.Release()
-	return e.storeSnapshot(pin, root)
+	return ss.storeSnapshot(pin, root)
 }
 
 // storeSnapshot stores root as the snapshot that pin describes. It returns false if the store no
 // longer has the values of that state.
-func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
+func (ss *StateSnapshots) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
 		return false, fmt.Errorf("%w: the state root is %v, but the next chunk header has %v", ErrInconsistent, root.Hash(), pin.Root)
 	}
@@ -378,7 +413,7 @@ func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (boo
 			stubs = append(stubs, storedNode(level, &entries[i]))
 		}
 	}
-	err := e.store.SnapshotState(*pin, slices.Values(stubs))
+	err := ss.store.SnapshotState(*pin, slices.Values(stubs))
 	// The shard was caught up or untracked after that block.
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrNotFound) {
 		return false, nil
@@ -389,32 +424,38 @@ func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (boo
 // stateAfter returns a shard's state after the block of pin: from memory, or by undoing changes
 // from base, the flat head. The caller must release it. It returns nil if the shard is not held,
 // and ErrFarBehind if too much has changed.
-func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
-	if x := e.Imported(pin.At.Hash); x != nil && x.Acquire() {
+func (ss *StateSnapshots) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
+	if x := ss.chain.Imported(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
 		if s := &x.Shards[pin.Index]; s.root != nil {
 			return s.root.Retain(), nil
 		}
 		return nil, nil
 	}
-	if e.store.LacksState(pin.At, pin.Shard) { // checked first, because reading all changes is expensive
+	if ss.store.LacksState(pin.At, pin.Shard) { // checked first, because reading all changes is expensive
 		return nil, nil
 	}
-	return e.undoTo(pin.At, pin.Shard, base, cmp.Or(e.stateSnapshots.undoLimit, maxUndoBytes))
+	return undoTo(ss.store, pin.At, pin.Shard, base, cmp.Or(ss.undoLimit, maxUndoBytes))
 }
 
 // undoTo returns a shard's state after the block `to`. It starts from the state of base, which the
 // caller holds, and undoes the changes of all blocks after `to`. The caller must release the
 // result. The root is nil if the shard is not held in base or was caught up after `to`. The error
 // is ErrFarBehind if more than `most` bytes have changed.
-func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
+func undoTo(
+	store *storage.Store,
+	to storage.BlockRef,
+	shard primitives.ShardID,
+	base *BlockNode,
+	most int,
+) (*trie.Root, error) {
 	i, err := base.Layout.Index(shard)
 	if err != nil || base.Shards[i].root == nil {
 		return nil, nil // the shard is not held, or was split before base
 	}
 	then, size := map[string][]byte{}, 0
 	for at := ref(base); at != to; {
-		rec, err := e.store.Block(at)
+		rec, err := store.Block(at)
 		if err == nil {
 			_, err = rec.Extra(shard)
 		}
@@ -462,8 +503,8 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 // dropOldSnapshots drops all snapshots that are no longer needed. It keeps those of the newest
 // keptSnapshots sync points that are at most keptSnapshotEpochs epochs old. It also keeps those of
 // the newest sync point while that point's data is kept.
-func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
-	list, err := e.store.StateSnapshots()
+func (ss *StateSnapshots) dropOldSnapshots(epochs []storage.EpochBegin) error {
+	list, err := ss.store.StateSnapshots()
 	if err != nil {
 		return err
 	}
@@ -476,7 +517,7 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	slices.SortFunc(points, func(a, b storage.BlockRef) int { return int(int64(a.Height) - int64(b.Height)) })
 	oldest := points[max(0, len(points)-keptSnapshots):]
 	below := epochs[max(0, len(epochs)-keptSnapshotEpochs)].Height
-	if p := e.lastKept(); p != nil {
+	if p := ss.lastKept(); p != nil {
 		below = min(below, p.begin.Height)
 	}
 	for i := range list {
@@ -487,22 +528,22 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	if len(list) == 0 || list[0].At.Height >= below {
 		return nil
 	}
-	if err := e.store.DropStateSnapshots(below); err != nil {
+	if err := ss.store.DropStateSnapshots(below); err != nil {
 		return err
 	}
-	return e.readSnapshots()
+	return ss.readSnapshots()
 }
 
 // lendSnapshot passes the state of a snapshot to the function use. Afterwards it frees the nodes
 // that use has loaded.
-func (e *Engine) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) error) error {
-	o := e.o.Tries
+func (ss *StateSnapshots) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) error) error {
+	o := ss.tries
 	if o.Frontier == 0 {
 		o.Frontier = trie.DefaultFrontier
 	}
 	o.Frontier <<= 4 * snapshotLevel // the forest's lowest level is then that of the snapshot
 	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
-		return e.store.SnapshotFrontier(p, uint8(level), path, func(s storage.FrontierNode) bool { return yield(entryOf(s)) })
+		return ss.store.SnapshotFrontier(p, uint8(level), path, func(s storage.FrontierNode) bool { return yield(entryOf(s)) })
 	}
 	forest := trie.New(o)
 	forest.SetSource(trie.Source{
@@ -513,7 +554,7 @@ func (e *Engine) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) err
 			return rows(level, path, yield)
 		},
 		Load: func(from, to []byte, yield func(key, value []byte) bool) error {
-			return e.store.Load(p.At, p.Shard, p.Accounts, from, to, yield)
+			return ss.store.Load(p.At, p.Shard, p.Accounts, from, to, yield)
 		},
 	})
 	var top []trie.FrontierEntry

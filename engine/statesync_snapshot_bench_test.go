@@ -40,7 +40,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	id := trie.PartID{Index: 3, Total: trie.NumParts(root.MemoryUsage())}
 	b.Run("op=pin", func(b *testing.B) {
 		for b.Loop() {
-			if ok, err := e.snapshotShard(&pin, at); err != nil || !ok {
+			if ok, err := e.snapshots.snapshotShard(&pin, at); err != nil || !ok {
 				b.Fatal(ok, err)
 			}
 		}
@@ -62,7 +62,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	})
 	b.Run("op=part/of=pin", func(b *testing.B) {
 		for b.Loop() {
-			err := e.lendSnapshot(&pin, func(r *trie.Root) error {
+			err := e.snapshots.lendSnapshot(&pin, func(r *trie.Root) error {
 				_, err := r.Part(id)
 				return err
 			})

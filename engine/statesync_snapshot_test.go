@@ -22,7 +22,7 @@ func TestInspectKeepsStateSnapshots(t *testing.T) {
 	n := open(Options{Snapshots: true})
 	at := n.Genesis()
 	pin := storage.StateSnapshot{At: ref(at), Of: ref(at), Root: at.Shards[0].root.Hash()}
-	if ok, err := n.snapshotShard(&pin, at); err != nil || !ok {
+	if ok, err := n.snapshots.snapshotShard(&pin, at); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	for i, want := range []int{1, 1, 0} {
@@ -55,7 +55,7 @@ func TestSyncPointSearchEndsWithItsEpoch(t *testing.T) {
 	with, without := 0, 0
 	for _, begin := range epochs {
 		scan := syncScan{epoch: begin, next: begin.Height + 1}
-		p, err := n.findPoint(&scan, n.store.Tip().FlatHead.Height+1)
+		p, err := n.snapshots.findPoint(&scan, n.store.Tip().FlatHead.Height+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,10 +99,10 @@ func TestLateSnapshotsOfFewChangesAreMade(t *testing.T) {
 		if n, err = openChanged(t, g, disk, storage.Options{}, func(o *Options) { o.Snapshots, o.Warn = true, func(err error) { warned = append(warned, err) } }); err != nil {
 			t.Fatal(err)
 		}
-		n.stateSnapshots.undoLimit = most
+		n.snapshots.undoLimit = most
 		goOn(1)
-		if n.SnapshotsGivenUp() != uint64(len(warned)) || (len(warned) > 0) != (most > 0) || slices.ContainsFunc(warned, func(err error) bool { return !errors.Is(err, ErrFarBehind) }) {
-			t.Errorf("at most %d bytes: %d given up, warnings: %v", most, n.SnapshotsGivenUp(), warned)
+		if n.Snapshots().GivenUp() != uint64(len(warned)) || (len(warned) > 0) != (most > 0) || slices.ContainsFunc(warned, func(err error) bool { return !errors.Is(err, ErrFarBehind) }) {
+			t.Errorf("at most %d bytes: %d given up, warnings: %v", most, n.Snapshots().GivenUp(), warned)
 		}
 		made := func() (of [2]int) {
 			list, err := n.store.StateSnapshots()

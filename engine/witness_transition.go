@@ -173,7 +173,7 @@ func (e *Engine) stateFromFlatHead(
 		}
 		x.Extra = extraFromHeader(&c.Header)
 	}
-	root, err := e.undoTo(ref(parent), shard, base, maxProveUndoBytes)
+	root, err := undoTo(e.store, ref(parent), shard, base, maxProveUndoBytes)
 	if errors.Is(err, ErrFarBehind) || err == nil && root == nil {
 		return nil, errors.Join(err, gone)
 	}

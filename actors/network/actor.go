@@ -197,7 +197,7 @@ func New(o Options) *Actor {
 		so.Horizon = 0
 	}
 	so.ProofFirst = o.Engine.GenesisOnly()
-	a.snapshots = o.Engine.ServedSnapshots()
+	a.snapshots = o.Engine.Snapshots().Served()
 	a.sync = blocksync.New(chainView{a}, so)
 	a.bodies = newChunkBodies()
 	a.txs = newTxForwarder()

@@ -149,7 +149,7 @@ func (a *Actor) rebroadcastHead(now int64) {
 // validators whose account data is accepted.
 func (a *Actor) headMoved(head *engine.BlockNode) {
 	var height, point uint64
-	last, known := a.o.Engine.SyncPointNow()
+	last, known := a.o.Engine.Snapshots().LastPoint()
 	err := a.o.Engine.Epochs(func(m *epoch.Manager) error {
 		if known && last.Kept {
 			info, err := m.EpochInfo(last.Epoch)

@@ -169,7 +169,7 @@ func (p *stateServer) answer(sync primitives.Hash, shard primitives.ShardID, hea
 	if err != nil {
 		return out, nil
 	}
-	strings, err := p.e.Part(c.PrevBlockHash, index, id)
+	strings, err := p.e.Snapshots().Part(c.PrevBlockHash, index, id)
 	if err != nil {
 		return out, nil
 	}

@@ -178,7 +178,7 @@ func (m *moving) logProgress() {
 	m.t.Logf("%s", m.where())
 	for i, x := range m.members {
 		m.t.Logf("node %d: %+v, of the states that it keeps %d were given up\n%s", i, *x.ShardMoves(),
-			x.e.SnapshotsGivenUp(), strings.Join(m.want.of[i], "\n"))
+			x.e.Snapshots().GivenUp(), strings.Join(m.want.of[i], "\n"))
 	}
 }
 

@@ -14,8 +14,8 @@ func (h *Daemon) appendShards(b []byte) []byte {
 		b = fmt.Appendf(b, "near_client_tracked_shards{shard_id=\"%d\"} %d\n", head.Shards[i].ID, held)
 	}
 	b = appendMetric(b, "counter", "troupe_snapshots_given_up", "State snapshots given up because too much had changed since their sync point",
-		float64(h.Engine.SnapshotsGivenUp()))
-	if p, known := h.Engine.SyncPointNow(); known {
+		float64(h.Engine.Snapshots().GivenUp()))
+	if p, known := h.Engine.Snapshots().LastPoint(); known {
 		b = appendMetric(b, "gauge", "troupe_sync_point_height", "Height of the newest sync point, from which shards catch up", float64(p.At.Height))
 		b = appendMetric(b, "gauge", "troupe_sync_point_age_epochs", "Epochs since the sync point; from 2 on a shard lacks chunks, and all later blocks stay on disk, up to troupe.state.point_epochs",
 			float64(p.Age))

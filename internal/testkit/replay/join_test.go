@@ -120,7 +120,7 @@ func (n *joiner) begin(r *runner, at *engine.BlockNode) error {
 	}
 	total := uint64(1 + n.random.IntN(4))
 	for k := range total {
-		part, err := r.e.Part(c.at, c.index, trie.PartID{Index: k, Total: total})
+		part, err := r.e.Snapshots().Part(c.at, c.index, trie.PartID{Index: k, Total: total})
 		if errors.Is(err, storage.ErrGone) {
 			n.catchup = nil
 			return nil

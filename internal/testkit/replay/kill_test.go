@@ -126,7 +126,7 @@ func checkPins(t *testing.T, rec *Recording, name string, s *storage.Store) int 
 	}
 	for _, p := range list {
 		for id := (trie.PartID{Total: 3}); id.Index < id.Total; id.Index++ {
-			part, err := e.Part(p.At.Hash, p.Index, id)
+			part, err := e.Snapshots().Part(p.At.Hash, p.Index, id)
 			if err == nil {
 				_, err = trie.OpenPart(part, p.Root, id, 0)
 			}

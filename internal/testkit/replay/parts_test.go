@@ -107,7 +107,7 @@ func (a *stateTransfers) begin(r *runner, point *engine.BlockNode) error {
 		total := uint64(1 + (i+a.parts)%4)
 		for k := range total {
 			id := trie.PartID{Index: (k + 1) % total, Total: total}
-			part, err := r.e.Part(a.blocks[last].Hash(), shard, id)
+			part, err := r.e.Snapshots().Part(a.blocks[last].Hash(), shard, id)
 			if err != nil {
 				return err
 			}

@@ -99,7 +99,7 @@ func (n *scheduled) Part(_ context.Context, point primitives.Hash, shard primiti
 	if err != nil {
 		return err
 	}
-	part, err := n.r.e.Part(x.Block.Body.Chunks[i].PrevBlockHash, i, id)
+	part, err := n.r.e.Snapshots().Part(x.Block.Body.Chunks[i].PrevBlockHash, i, id)
 	if err == nil && n.spoils() {
 		part = part[1:]
 	}

@@ -56,7 +56,7 @@ func (n *snapshotKeeper) note(r *runner, at *engine.BlockNode) error {
 		s := snapshotState{at: h.PrevBlockHash, index: primitives.ShardIndex(i)}
 		total := uint64(1 + n.random.IntN(5))
 		for k := range total {
-			part, err := r.e.Part(s.at, s.index, trie.PartID{Index: k, Total: total})
+			part, err := r.e.Snapshots().Part(s.at, s.index, trie.PartID{Index: k, Total: total})
 			if errors.Is(err, storage.ErrGone) { // a shard that has missed many chunks
 				total = 0
 				break
@@ -78,7 +78,7 @@ func (n *snapshotKeeper) note(r *runner, at *engine.BlockNode) error {
 func (n *snapshotKeeper) compare(x *snapshotParts) error {
 	for _, s := range x.states {
 		for k, want := range s.parts {
-			got, err := n.e.Part(s.at, s.index, trie.PartID{Index: uint64(k), Total: uint64(len(s.parts))})
+			got, err := n.e.Snapshots().Part(s.at, s.index, trie.PartID{Index: uint64(k), Total: uint64(len(s.parts))})
 			if err != nil {
 				return fmt.Errorf("snapshot at block %d, shard index %d: %w", x.height, s.index, err)
 			}
@@ -141,7 +141,7 @@ func (n *snapshotKeeper) checkAt(folded primitives.Height) error {
 	}
 	for _, x := range n.want[:max(0, passed-2)] {
 		for _, s := range x.states {
-			if _, err := n.e.Part(s.at, s.index, trie.PartID{Total: 1}); !errors.Is(err, storage.ErrGone) {
+			if _, err := n.e.Snapshots().Part(s.at, s.index, trie.PartID{Total: 1}); !errors.Is(err, storage.ErrGone) {
 				return fmt.Errorf("snapshot at block %d, which is one of the third newest epoch or older: %w", x.height, err)
 			}
 			n.gone++

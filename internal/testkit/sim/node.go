@@ -180,7 +180,7 @@ func (n *node) start() error {
 		return err
 	}
 	n.life++
-	n.offers = n.engine.ServedSnapshots()
+	n.offers = n.engine.Snapshots().Served()
 	n.folded, n.adopts, n.stash, n.failed, n.wake = n.engine.Final().Height, 0, nil, nil, 0
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
 	planted := w.o.Bug.Bit

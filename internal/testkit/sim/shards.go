@@ -184,7 +184,7 @@ func (s source) Part(_ context.Context, point primitives.Hash, shard primitives.
 		if err != nil {
 			return nil, err
 		}
-		return n.engine.Part(x.Block.Body.Chunks[i].PrevBlockHash, i, id)
+		return n.engine.Snapshots().Part(x.Block.Body.Chunks[i].PrevBlockHash, i, id)
 	})
 	if err != nil {
 		return err

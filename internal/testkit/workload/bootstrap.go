@@ -85,7 +85,7 @@ func (c *Chain) sendState(s *storage.Store, start *engine.BootstrapInput, point 
 	for i := range primitives.ShardIndex(point.Layout.NumShards()) {
 		for k := range uint64(2) {
 			id := trie.PartID{Index: k, Total: 2}
-			part, err := c.Engine.Part(point.Header().PrevHash, i, id)
+			part, err := c.Engine.Snapshots().Part(point.Header().PrevHash, i, id)
 			if err == nil {
 				err = sync.Part(i, id, part)
 			}
