@@ -67,7 +67,7 @@ func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 // highestKnown returns the highest header that is known to contain approvals by two thirds of the
 // stake. It returns nil if there is none.
 func (n *Node) highestKnown() *primitives.BlockHeader {
-	if h := n.e.HighestHeader(); h != nil && (n.highestVoted == nil || h.Height > n.highestVoted.Height) {
+	if h := n.o.HeaderChain.Highest(); h != nil && (n.highestVoted == nil || h.Height > n.highestVoted.Height) {
 		return h
 	}
 	return n.highestVoted

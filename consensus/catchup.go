@@ -74,7 +74,7 @@ func (n *Node) requestHeaders(from Peer) {
 	}
 	n.headersAskedAt = n.now
 	q := HeadersRequest{}
-	if h, err := n.e.HeaderHead(); err == nil {
+	if h, err := n.o.HeaderChain.Head(); err == nil {
 		q.Hashes = append(q.Hashes, h.Hash)
 	}
 	q.Hashes = append(q.Hashes, n.e.Head().Hash, n.e.Final().Hash)
@@ -114,7 +114,7 @@ func (n *Node) answerHeaders(from Peer, hashes []primitives.Hash) {
 
 // headers adds received headers to the header chain and requests their blocks.
 func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
-	if _, err := n.e.AddHeaders(list); err != nil {
+	if _, err := n.o.HeaderChain.Add(list); err != nil {
 		if engine.VerdictOf(err) == engine.VerdictLocalFault {
 			n.fail(err)
 			return

@@ -22,7 +22,8 @@
 // equal effects. So package internal/testkit/sim can run a cluster in one process, reproducibly from a
 // seed. The program around a Node (the shell) provides these things. Its loop is:
 //
-//	n, err := consensus.New(consensus.Options{Engine: e, Witnesses: e.Witnesses(), Account: a, Key: k, ...}, now())
+//	n, err := consensus.New(consensus.Options{Engine: e, HeaderChain: e.HeaderChain(),
+//		Witnesses: e.Witnesses(), Account: a, Key: k, ...}, now())
 //	...
 //	out := n.Start(now())
 //	for {

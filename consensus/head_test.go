@@ -100,14 +100,18 @@ type newHead struct{ engineOf }
 func (newHead) Final() storage.BlockRef                             { return storage.BlockRef{} }
 func (newHead) Epochs(func(*epoch.Manager) error) error             { return nil }
 func (newHead) Approvers(primitives.Hash) ([]chain.Approver, error) { return nil, nil }
-func (newHead) HighestHeader() *primitives.BlockHeader              { return nil }
 func (newHead) BlockNode(primitives.Hash) *engine.BlockNode         { return nil }
+
+// noHeaders is a HeaderChain without a header.
+type noHeaders struct{ HeaderChain }
+
+func (noHeaders) Highest() *primitives.BlockHeader { return nil }
 
 // TestSkippedHeightResendsEndorsements: when a height is skipped, endorsements of chunks on the
 // head are also sent to the producers of later heights, even if they were made before that head.
 // Those of older chunks are not.
 func TestSkippedHeightResendsEndorsements(t *testing.T) {
-	n := &Node{e: newHead{}, out: new(Out), tracker: doomslug.New(doomslug.Delays{}, 0, 0)}
+	n := &Node{e: newHead{}, o: Options{HeaderChain: noHeaders{}}, out: new(Out), tracker: doomslug.New(doomslug.Delays{}, 0, 0)}
 	for h := range primitives.Height(3) {
 		e := &primitives.ChunkEndorsement{Metadata: primitives.ChunkEndorsementMetadata{HeightCreated: 7 + h}}
 		n.deferred = append(n.deferred, partialwitness.Send{To: []primitives.AccountID{"bb"}, Body: e})
@@ -132,7 +136,7 @@ func TestNoEndorsementWhileCatchingUp(t *testing.T) {
 		assigned := &assignments{}
 		n := &Node{e: newHead{}, out: new(Out), highestVoted: at, head: &head{height: 8}, assigned: assigned,
 			witnesses:     partialwitness.NewTracker(partialwitness.Validator{}, assigned, nil),
-			o:             Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")},
+			o:             Options{HeaderChain: noHeaders{}, Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")},
 			waitingChunks: map[primitives.Hash][]*primitives.Chunk{}}
 		if n.endorseHeld(c); len(n.waitingChunks) != want {
 			t.Errorf("%d chunks wait at height 8 of %d, want %d", len(n.waitingChunks), seen, want)

@@ -25,8 +25,6 @@ import (
 type Chain interface {
 	Precheck(b *primitives.Block) (engine.Prechecked, error)
 	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
-	AddHeaders(list []*primitives.BlockHeader) (taken int, err error)
-	HeaderHead() (storage.BlockRef, error)
 	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
 	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
@@ -59,7 +57,6 @@ type Chain interface {
 	Store() *storage.Store
 	Chain() *engine.ChainSpec
 	Coding() *primitives.ReedSolomon
-	HighestHeader() *primitives.BlockHeader
 	Voted(*primitives.BlockHeader) (bool, error)
 	Epochs(func(*epoch.Manager) error) error
 	Approvers(parent primitives.Hash) ([]chain.Approver, error)
@@ -67,6 +64,14 @@ type Chain interface {
 	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
 	Validation() engine.Validation
 	ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) engine.ChunkPartsView
+}
+
+// HeaderChain has the verified headers above the imported blocks. engine.HeaderChain implements it.
+// All methods are safe for concurrent use.
+type HeaderChain interface {
+	Add(list []*primitives.BlockHeader) (taken int, err error)
+	Head() (storage.BlockRef, error)
+	Highest() *primitives.BlockHeader
 }
 
 // Witnesses checks what other producers claim about their chunks. engine.WitnessChecker implements
@@ -92,10 +97,12 @@ const housekeeping int64 = 400_000_000
 // ms is a millisecond in ns.
 const ms = 1_000_000
 
-// Options configure a Node. Engine, Witnesses, Delays, Verify and Random are required.
+// Options configure a Node. Engine, HeaderChain, Witnesses, Delays, Verify and Random are required.
 type Options struct {
 	// Engine is the engine that the node drives. The node does not close it.
 	Engine Chain
+	// HeaderChain has the verified headers of Engine.
+	HeaderChain HeaderChain
 	// Witnesses checks the witnesses and chunks of other producers.
 	Witnesses Witnesses
 	// Account is the validator's account. Empty: the node only follows the chain.

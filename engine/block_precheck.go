@@ -21,7 +21,7 @@ type Prechecked struct {
 // producer's signature. It also checks that the block contains approvals of its height and parent
 // by two thirds of the stake. The validators are those of the block's epoch. If the parent is
 // unknown, that epoch must be a current one (isCurrentEpoch) or one that verified headers announce
-// (AddHeaders). A block of any other epoch cannot be checked; its Standing is UnknownEpoch.
+// (HeaderChain.Add). A block of any other epoch cannot be checked; its Standing is UnknownEpoch.
 //
 // An error concerns only this copy of the block. The caller must not remember the block's hash as
 // invalid, because another copy may have the right signature and body.
@@ -49,7 +49,7 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 		if !known {
 			e.headerChain.mu.Lock()
 			defer e.headerChain.mu.Unlock()
-			if m, err = e.headerEpochs(id); err != nil || m == nil {
+			if m, err = e.headerChain.epochsOf(id); err != nil || m == nil {
 				return Prechecked{Standing: blockpool.UnknownEpoch}, err
 			}
 		}

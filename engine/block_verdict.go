@@ -33,8 +33,8 @@ const (
 	VerdictStale
 )
 
-// VerdictOf classifies an error of BeginImport, FinishImport, CheckWitness, AddHeaders or
-// JumpHeaders. Do not use it for errors of Precheck, which concern only one copy of a block.
+// VerdictOf classifies an error of BeginImport, FinishImport, CheckWitness, HeaderChain.Add or
+// HeaderChain.Jump. Do not use it for errors of Precheck, which concern only one copy of a block.
 func VerdictOf(err error) Verdict {
 	var invalid chain.Invalid
 	switch {

@@ -89,7 +89,7 @@ func TestChunkOfAnotherCreatedHeightIsAccepted(t *testing.T) {
 		t.Error("validators were drawn in the same order for all heights")
 	}
 	behind := openNode(t, g)
-	if got, err := behind.AddHeaders(heads); got != len(heads) || err != nil && !errors.Is(err, headerchain.ErrKnown) {
+	if got, err := behind.HeaderChain().Add(heads); got != len(heads) || err != nil && !errors.Is(err, headerchain.ErrKnown) {
 		t.Errorf("%d headers of %d taken: %v", got, len(heads), err)
 	}
 	// Endorsements by validators of another height do not count.

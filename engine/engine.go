@@ -145,7 +145,7 @@ type Engine struct {
 	validChunks     recentHashes
 	validBlocks     recentHashes // hashes of blocks that passed chain.ValidateBlock
 	pipeline        commitPipeline
-	headerChain     headerChain // verified headers above the imported blocks
+	headerChain     *HeaderChain
 	proofs          witnessCache
 	witnesses       *WitnessChecker
 	times           Times
@@ -201,6 +201,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.witnesses = newWitnessChecker(e, e.coding, o.MainResults)
 	e.snapshots = newStateSnapshots(e, &e.o)
+	e.headerChain = newHeaderChain(e)
 	if o.Store.Tip().Empty {
 		return e, e.begin()
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -13,17 +14,45 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// headerChain is the part of the chain of validated headers that is above the imported blocks. Only
+// HeaderChain is the part of the chain of validated headers that is above the imported blocks. Only
 // headers above the flat head have rows of their own; for blocks at or below the flat head, the
-// engine's block records are used.
-type headerChain struct {
-	adding    sync.Mutex // held while AddHeaders or JumpHeaders runs; locked before mu
+// engine's block records are used. Exported methods are safe for concurrent use.
+type HeaderChain struct {
+	store  *storage.Store
+	spec   *ChainSpec
+	blocks headerBlocks
+	epochs epoch.Store // of the blocks
+	// The following fields are options of the engine: Verify, Now and MaxHeightJump.
+	verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
+	now           func() uint64 // nil: no limit of a header's time
+	maxHeightJump primitives.Height
+
+	adding    sync.Mutex // held while Add or Jump runs; locked before mu
 	mu        sync.Mutex // locked after epochMu, for the time of one header at most
 	chain     *headerchain.Chain
 	rows      *headerRows
-	busy      bool // AddHeaders has rows that it has not written yet
+	busy      bool // Add has rows that it has not written yet
 	offBranch bool // the highest header on disk is on a branch that does not extend the imported blocks
 }
+
+// headerBlocks is what HeaderChain reads of the engine. All methods are safe for concurrent use.
+type headerBlocks interface {
+	Genesis() *BlockNode
+	Head() *BlockNode
+	Tip() *BlockNode
+	Imported(primitives.Hash) *BlockNode
+	BlockNode(primitives.Hash) *BlockNode
+}
+
+func newHeaderChain(e *Engine) *HeaderChain {
+	return &HeaderChain{
+		store: e.store, spec: e.chain, blocks: e, epochs: epochStore{e},
+		verify: e.verify, now: e.o.Now, maxHeightJump: e.o.MaxHeightJump,
+	}
+}
+
+// HeaderChain returns the verified headers above the imported blocks.
+func (e *Engine) HeaderChain() *HeaderChain { return e.headerChain }
 
 // Names of the header chain's cells in the store.
 const (
@@ -33,20 +62,19 @@ const (
 	headersProof = "proof" // the epoch sync proof
 )
 
-// pruneHeaders bounds the number of headers at or below the flat head that one AddHeaders removes.
+// pruneHeaders bounds the number of headers at or below the flat head that one Add removes.
 const pruneHeaders = 4096
 
-// AddHeaders validates headers and adds them to the header chain. list is one peer's response,
-// parents first. AddHeaders skips known headers and stops at the first bad header. The error is one
+// Add validates headers and adds them to the header chain. list is one peer's response,
+// parents first. Add skips known headers and stops at the first bad header. The error is one
 // of package chain/headerchain or chain; chain.Invalid means that the sender is at fault. taken is
 // the number of accepted headers, which are then on disk. Safe for concurrent use.
-func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err error) {
-	l := &e.headerChain
+func (l *HeaderChain) Add(list []*primitives.BlockHeader) (taken int, err error) {
 	l.adding.Lock()
 	defer l.adding.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := e.ensureHeaderChain(); err != nil {
+	if err := l.ensure(); err != nil {
 		return 0, err
 	}
 	l.busy = true
@@ -54,8 +82,8 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 	for i, h := range list {
 		named := i+1 < len(list) && list[i+1].PrevHash == h.Hash()
 		var now uint64
-		if e.o.Now != nil {
-			now = e.o.Now()
+		if l.now != nil {
+			now = l.now()
 		}
 		_, aerr := l.chain.Add(h, named, now)
 		if errors.Is(aerr, headerchain.ErrKnown) {
@@ -72,9 +100,9 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 	if taken == 0 {
 		return 0, err
 	}
-	err = errors.Join(err, l.rows.prune(e.store.Tip().FlatHead.Height))
+	err = errors.Join(err, l.rows.prune(l.store.Tip().FlatHead.Height))
 	l.mu.Unlock() // safe, because no other goroutine writes the batch while adding is locked
-	ferr := e.store.PutHeaders(&l.rows.batch)
+	ferr := l.store.PutHeaders(&l.rows.batch)
 	l.mu.Lock()
 	l.rows.reset()
 	if ferr != nil {
@@ -84,19 +112,18 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 	return taken, err
 }
 
-// JumpHeaders restarts the header chain at the first block of the epoch that an epoch sync proof
+// Jump restarts the header chain at the first block of the epoch that an epoch sync proof
 // leads to (nearcore's epoch sync). That block may be far above the imported blocks. It returns
 // headerchain.ErrProof if the proof is wrong: its sender is at fault. It returns headerchain.ErrOld
 // if the node already knows later headers, and headerchain.ErrVersion if the proof leads to a
 // protocol version that this program does not support: its sender is not at fault. Safe for
 // concurrent use.
-func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
-	l := &e.headerChain
+func (l *HeaderChain) Jump(p *headerchain.EpochProof) error {
 	l.adding.Lock()
 	defer l.adding.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := e.ensureHeaderChain()
+	err := l.ensure()
 	if err != nil {
 		return err
 	}
@@ -107,7 +134,7 @@ func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 		l.mu.Lock()
 	}
 	if err == nil {
-		err = e.ensureHeaderChain() // called again, because blocks may have been imported meanwhile
+		err = l.ensure() // called again, because blocks may have been imported meanwhile
 	}
 	if err != nil {
 		return fmt.Errorf("engine: %w", err)
@@ -118,16 +145,16 @@ func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	}
 	raw := storage.Raw(p.AppendBorsh(nil))
 	storage.HeaderCell.Put(&l.rows.batch, headersProof, &raw)
-	if err := e.store.PutHeaders(&l.rows.batch); err != nil {
+	if err := l.store.PutHeaders(&l.rows.batch); err != nil {
 		l.chain = nil
 		return err
 	}
 	return nil
 }
 
-// HeaderProof returns the proof of the last JumpHeaders, or nil if there was none.
-func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
-	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersProof)
+// Proof returns the proof of the last Jump, or nil if there was none.
+func (l *HeaderChain) Proof() (*headerchain.EpochProof, error) {
+	raw, err := storage.HeaderCell.Get(l.store.Reader(), headersProof)
 	if err != nil {
 		return nil, absent(err)
 	}
@@ -135,49 +162,70 @@ func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
 	return p, borsh.Unmarshal(raw, p)
 }
 
-// HeadersApart returns whether there is a gap between the imported blocks and the headers, because
+// IsApart returns whether there is a gap between the imported blocks and the headers, because
 // the headers start at an epoch sync proof above the tip.
-func (e *Engine) HeadersApart() (bool, error) {
-	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
+func (l *HeaderChain) IsApart() (bool, error) {
+	raw, err := storage.HeaderCell.Get(l.store.Reader(), headersFloor)
 	if err != nil || len(raw) != len(primitives.Hash{}) {
 		return false, absent(err)
 	}
-	height, err := e.headerAt(primitives.Hash(raw))
-	return height > e.Tip().Height(), err
+	height, err := l.heightOf(primitives.Hash(raw))
+	return height > l.blocks.Tip().Height(), err
 }
 
-// HeaderHead returns the highest validated header, or the head if no header is above it.
-func (e *Engine) HeaderHead() (storage.BlockRef, error) {
-	e.headerChain.mu.Lock()
-	defer e.headerChain.mu.Unlock()
+// Head returns the highest validated header, or the head if no header is above it.
+func (l *HeaderChain) Head() (storage.BlockRef, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	// If the head is above all headers, as always on a block producer, do not reopen the header
 	// chain.
-	if tip := e.Head(); e.headerChain.overtaken(tip) {
+	if tip := l.blocks.Head(); l.overtaken(tip) {
 		return storage.BlockRef{Height: tip.Height(), Hash: tip.Hash}, nil
 	}
-	if err := e.ensureHeaderChain(); err != nil {
+	if err := l.ensure(); err != nil {
 		return storage.BlockRef{}, err
 	}
-	h := e.headerChain.chain.Head().Info
+	h := l.chain.Head().Info
 	return storage.BlockRef{Height: h.Height, Hash: h.Hash}, nil
 }
 
+// Path returns the headers above the imported blocks up to the highest header, ascending by
+// height. The parent of the first header is an imported block. The result is empty if no header is
+// above the imported blocks. The cost is proportional to the number of headers.
+func (l *HeaderChain) Path() (out []storage.BlockRef, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.ensure(); err != nil {
+		return nil, err
+	}
+	at := l.chain.Head()
+	folded := l.store.Tip().FlatHead.Height
+	for at != nil && at.Info.Height > folded && l.blocks.Imported(at.Info.Hash) == nil {
+		out = append(out, storage.BlockRef{Height: at.Info.Height, Hash: at.Info.Hash})
+		if at, err = l.rows.Row(at.Info.PrevHash); err != nil {
+			return nil, err
+		}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
 // overtaken returns whether the head is above the highest header. The caller holds mu.
-func (l *headerChain) overtaken(tip *BlockNode) bool {
+func (l *HeaderChain) overtaken(tip *BlockNode) bool {
 	return l.chain != nil && !l.busy && !l.offBranch && l.chain.Head().Info.Height < tip.Height()
 }
 
-// ensureHeaderChain opens the header chain if it is not open. If the head is above the highest
+// ensure opens the header chain if it is not open. If the head is above the highest
 // header, it opens the chain again. The caller holds mu.
-func (e *Engine) ensureHeaderChain() error {
-	l, tip := &e.headerChain, e.Head()
+func (l *HeaderChain) ensure() error {
+	tip := l.blocks.Head()
 	if l.chain != nil && (l.busy || l.chain.Head().Info.Height >= tip.Height()) {
 		return nil
 	}
-	l.rows = &headerRows{e: e}
+	l.rows = l.newRows()
 	l.rows.reset() // initialises the maps
 	head := tip.Hash
-	if raw, err := storage.HeaderCell.Get(e.store.Reader(), headersHead); err == nil && len(raw) == len(head) {
+	if raw, err := storage.HeaderCell.Get(l.store.Reader(), headersHead); err == nil && len(raw) == len(head) {
 		if r, err := l.rows.Row(primitives.Hash(raw)); err != nil {
 			return err
 		} else if r != nil && r.Info.Height > tip.Height() {
@@ -189,30 +237,30 @@ func (e *Engine) ensureHeaderChain() error {
 	var err error
 	l.offBranch = false
 	// If the highest header is on an abandoned branch, continue from the tip.
-	if l.chain, err = e.openHeaderChain(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash {
+	if l.chain, err = l.open(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash {
 		l.offBranch = true
-		l.chain, err = e.openHeaderChain(tip.Hash)
+		l.chain, err = l.open(tip.Hash)
 	}
 	return err
 }
 
-func (e *Engine) openHeaderChain(head primitives.Hash) (*headerchain.Chain, error) {
+func (l *HeaderChain) open(head primitives.Hash) (*headerchain.Chain, error) {
 	o := headerchain.Options{
-		Genesis:       e.genesis.Header(),
-		Params:        e.chain.Params,
-		Configs:       e.chain.Configs,
-		Store:         e.headerChain.rows,
+		Genesis:       l.blocks.Genesis().Header(),
+		Params:        l.spec.Params,
+		Configs:       l.spec.Configs,
+		Store:         l.rows,
 		Head:          head,
-		Verify:        e.verify,
-		MaxHeightJump: e.o.MaxHeightJump,
-		Newest:        parameters.Newest(e.chain.Version.Numbering),
+		Verify:        l.verify,
+		MaxHeightJump: l.maxHeightJump,
+		Newest:        parameters.Newest(l.spec.Version.Numbering),
 	}
-	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
+	raw, err := storage.HeaderCell.Get(l.store.Reader(), headersFloor)
 	if absent(err) != nil {
 		return nil, err
 	}
 	if err == nil && len(raw) == len(head) {
-		height, err := e.headerAt(primitives.Hash(raw))
+		height, err := l.heightOf(primitives.Hash(raw))
 		if err != nil {
 			return nil, err
 		}
@@ -223,26 +271,26 @@ func (e *Engine) openHeaderChain(head primitives.Hash) (*headerchain.Chain, erro
 	return headerchain.New(o)
 }
 
-// headerEpochs returns the header chain's epoch manager if it knows epoch id and the header with
+// epochsOf returns the header chain's epoch manager if it knows epoch id and the header with
 // hash id is above the flat head. Otherwise it returns nil. The caller holds mu.
-func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
-	_, err := storage.HeaderEpochInfo.Get(e.store.Reader(), id)
+func (l *HeaderChain) epochsOf(id primitives.EpochID) (*epoch.Manager, error) {
+	_, err := storage.HeaderEpochInfo.Get(l.store.Reader(), id)
 	if err != nil {
 		return nil, absent(err)
 	}
-	ref, err := e.headerAt(primitives.Hash(id))
-	if err != nil || ref <= e.store.Tip().FlatHead.Height { // if the epoch is over, BeginImport checks the block
+	ref, err := l.heightOf(primitives.Hash(id))
+	if err != nil || ref <= l.store.Tip().FlatHead.Height { // if the epoch is over, BeginImport checks the block
 		return nil, err
 	}
-	if err := e.ensureHeaderChain(); err != nil {
+	if err := l.ensure(); err != nil {
 		return nil, err
 	}
-	return e.headerChain.chain.Epochs(), nil
+	return l.chain.Epochs(), nil
 }
 
-// headerAt returns the height of a header on disk, or 0 if the header has no row.
-func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
-	raw, err := storage.HeaderRow.Get(e.store.Reader(), hash)
+// heightOf returns the height of a header on disk, or 0 if the header has no row.
+func (l *HeaderChain) heightOf(hash primitives.Hash) (primitives.Height, error) {
+	raw, err := storage.HeaderRow.Get(l.store.Reader(), hash)
 	if err != nil {
 		return 0, absent(err)
 	}
@@ -256,12 +304,19 @@ func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 // headerRows implements the header chain's store. It looks for a row in the unwritten batch first,
 // then among the header rows on disk, then among the engine's block records.
 type headerRows struct {
-	e     *Engine
-	batch storage.Batch
-	new   map[primitives.Hash]*headerchain.Row
-	infos map[primitives.EpochID]*epoch.EpochInfo
-	sums  map[primitives.EpochID]*epoch.EpochSummary
-	first map[primitives.EpochID]primitives.Height
+	store  *storage.Store
+	start  primitives.Height // height of the genesis
+	blocks headerBlocks
+	epochs epoch.Store
+	batch  storage.Batch
+	new    map[primitives.Hash]*headerchain.Row
+	infos  map[primitives.EpochID]*epoch.EpochInfo
+	sums   map[primitives.EpochID]*epoch.EpochSummary
+	first  map[primitives.EpochID]primitives.Height
+}
+
+func (l *HeaderChain) newRows() *headerRows {
+	return &headerRows{store: l.store, start: l.spec.Height, blocks: l.blocks, epochs: l.epochs}
 }
 
 func (s *headerRows) reset() {
@@ -327,7 +382,7 @@ func (s *headerRows) Begin(b *headerchain.Start) error {
 // Before returns the BlockInfo of the first block of the epoch that precedes the first header. The
 // BlockInfo comes from the epoch sync proof. Nil: no proof was used.
 func (s *headerRows) Before() (*epoch.BlockInfo, error) {
-	raw, err := storage.HeaderCell.Get(s.e.store.Reader(), headersFirst)
+	raw, err := storage.HeaderCell.Get(s.store.Reader(), headersFirst)
 	if err != nil {
 		return nil, absent(err)
 	}
@@ -340,7 +395,7 @@ func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 func (s *headerRows) prune(height primitives.Height) error {
 	n, seen := 0, map[string]bool{}
 	var failed error
-	err := s.e.store.HeadersUpTo(height, func(ref storage.BlockRef, id storage.Raw) bool {
+	err := s.store.HeadersUpTo(height, func(ref storage.BlockRef, id storage.Raw) bool {
 		storage.HeaderRow.Delete(&s.batch, ref.Hash)
 		storage.HeaderHeight.Delete(&s.batch, ref)
 		storage.HeaderEpochInfo.Delete(&s.batch, ref.Hash)
@@ -364,7 +419,7 @@ func (s *headerRows) begun(id primitives.EpochID, height primitives.Height, fail
 	if at, ok := s.first[id]; ok {
 		return at <= height
 	}
-	at, err := storage.HeaderEpochStart.Get(s.e.store.Reader(), id)
+	at, err := storage.HeaderEpochStart.Get(s.store.Reader(), id)
 	if *failed = absent(err); *failed != nil {
 		return false
 	}
@@ -376,7 +431,7 @@ func (s *headerRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 	if r := s.new[hash]; r != nil {
 		return r, nil
 	}
-	raw, err := storage.HeaderRow.Get(s.e.store.Reader(), hash)
+	raw, err := storage.HeaderRow.Get(s.store.Reader(), hash)
 	if err == nil {
 		r := new(headerchain.Row)
 		return r, borsh.Unmarshal(raw, r)
@@ -390,14 +445,14 @@ func (s *headerRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 // ofBlock returns the row of a header whose block this node has, or nil if it does not have the
 // block.
 func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
-	info, err := (epochStore{s.e}).BlockInfo(hash)
+	info, err := s.epochs.BlockInfo(hash)
 	if err != nil || info == nil {
 		return nil, err
 	}
-	if at := s.e.BlockNode(hash); at != nil { // only persisted blocks: a crash may lose other ones
+	if at := s.blocks.BlockNode(hash); at != nil { // only persisted blocks: a crash may lose other ones
 		return &headerchain.Row{Header: at.Header(), Info: info, Tree: at.Tree, Final: at.finalHeight}, nil
 	}
-	rec, err := s.e.store.BlockByHash(hash)
+	rec, err := s.store.BlockByHash(hash)
 	if err != nil {
 		return nil, absent(err)
 	}
@@ -405,7 +460,7 @@ func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 		Header: new(primitives.BlockHeader),
 		Info:   info,
 		Tree:   new(primitives.PartialMerkleTree),
-		Final:  max(rec.Final().Height, s.e.chain.Height),
+		Final:  max(rec.Final().Height, s.start),
 	}
 	for _, part := range []struct {
 		get  func() ([]byte, error)
@@ -427,10 +482,10 @@ func (s *headerRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) 
 	if v := s.infos[id]; v != nil {
 		return v, nil
 	}
-	if v, err := (epochStore{s.e}).EpochInfo(id); err != nil || v != nil {
+	if v, err := s.epochs.EpochInfo(id); err != nil || v != nil {
 		return v, err
 	}
-	raw, err := storage.HeaderEpochInfo.Get(s.e.store.Reader(), id)
+	raw, err := storage.HeaderEpochInfo.Get(s.store.Reader(), id)
 	if err != nil {
 		return nil, absent(err)
 	}
@@ -443,10 +498,10 @@ func (s *headerRows) EpochStart(id primitives.EpochID) (primitives.Height, bool,
 	if h, ok := s.first[id]; ok {
 		return h, true, nil
 	}
-	if h, ok, err := (epochStore{s.e}).EpochStart(id); err != nil || ok {
+	if h, ok, err := s.epochs.EpochStart(id); err != nil || ok {
 		return h, ok, err
 	}
-	h, err := storage.HeaderEpochStart.Get(s.e.store.Reader(), id)
+	h, err := storage.HeaderEpochStart.Get(s.store.Reader(), id)
 	return primitives.Height(h), err == nil, absent(err)
 }
 
@@ -455,10 +510,10 @@ func (s *headerRows) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, e
 	if v := s.sums[id]; v != nil {
 		return v, nil
 	}
-	if v, err := (epochStore{s.e}).EpochSummary(id); err != nil || v != nil {
+	if v, err := s.epochs.EpochSummary(id); err != nil || v != nil {
 		return v, err
 	}
-	raw, err := storage.HeaderEpochSummary.Get(s.e.store.Reader(), id)
+	raw, err := storage.HeaderEpochSummary.Get(s.store.Reader(), id)
 	if err != nil {
 		return nil, absent(err)
 	}

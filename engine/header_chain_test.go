@@ -46,10 +46,10 @@ func TestHeadersAheadOfBlocksRevealLaterEpochs(t *testing.T) {
 	}
 	add := func(from, to, want int) {
 		t.Helper()
-		if got, err := n.AddHeaders(heads[from-1 : to]); err != nil || got != want {
+		if got, err := n.HeaderChain().Add(heads[from-1 : to]); err != nil || got != want {
 			t.Fatalf("headers %d to %d: %d taken, %v; want %d", from, to, got, err, want)
 		}
-		if at, err := n.HeaderHead(); err != nil || at.Hash != list[to-1].Hash() {
+		if at, err := n.HeaderChain().Head(); err != nil || at.Hash != list[to-1].Hash() {
 			t.Fatalf("head by headers %v, %v; want %d", at, err, to)
 		}
 	}
@@ -67,14 +67,14 @@ func TestHeadersAheadOfBlocksRevealLaterEpochs(t *testing.T) {
 		n = openOn(t, g, disk, storage.Options{})
 	}
 	standing("without headers", 45, blockpool.UnknownEpoch)
-	if _, err := n.AddHeaders(heads[1:5]); !errors.Is(err, headerchain.ErrOrphan) {
+	if _, err := n.HeaderChain().Add(heads[1:5]); !errors.Is(err, headerchain.ErrOrphan) {
 		t.Errorf("headers without their parent: %v", err)
 	}
 	add(1, 20, 20)
 	standing("with 20 headers", 45, blockpool.UnknownEpoch)
 	reopen()
 	bad := append(append([]*primitives.BlockHeader{}, heads[15:30]...), changed(list[30], &other, func(*primitives.BlockHeader) {}).Header)
-	if got, err := n.AddHeaders(bad); got != 10 || !errors.Is(err, chain.InvalidSignature) {
+	if got, err := n.HeaderChain().Add(bad); got != 10 || !errors.Is(err, chain.InvalidSignature) {
 		t.Fatalf("a header with an invalid signature: %d accepted before it, %v", got, err)
 	}
 	add(31, 40, 10)
@@ -113,7 +113,7 @@ func TestHeadersAheadOfBlocksRevealLaterEpochs(t *testing.T) {
 // abandoned branch.
 func TestPruneRemovesHeadersOfLostBranch(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
-	rows := &headerRows{e: n.Engine}
+	rows := n.headerChain.newRows()
 	rows.reset()
 	write := func() {
 		t.Helper()
@@ -153,7 +153,7 @@ func TestPruneRemovesHeadersOfLostBranch(t *testing.T) {
 func TestOvertakenHeaderChainIsNotRebuilt(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
 	n, maker := openNode(t, g), openNode(t, g)
-	if _, err := n.HeaderHead(); err != nil {
+	if _, err := n.HeaderChain().Head(); err != nil {
 		t.Fatal(err)
 	}
 	made := n.headerChain.chain
@@ -165,17 +165,17 @@ func TestOvertakenHeaderChainIsNotRebuilt(t *testing.T) {
 			continue
 		}
 		n.accept(b, chunks)
-		if at, err := n.HeaderHead(); err != nil || at.Hash != n.Head().Hash || n.headerChain.chain != made {
+		if at, err := n.HeaderChain().Head(); err != nil || at.Hash != n.Head().Hash || n.headerChain.chain != made {
 			t.Fatalf("after block %d: %v, %v; rebuilt: %v", b.Header.Height, at, err, n.headerChain.chain != made)
 		}
-		if h := n.HighestHeader(); h == nil || h.Hash() != n.Head().Hash {
+		if h := n.HeaderChain().Highest(); h == nil || h.Hash() != n.Head().Hash {
 			t.Fatalf("after block %d the highest header is %v", b.Header.Height, h)
 		}
 	}
-	if got, err := n.AddHeaders(heads); err != nil || got != 4 {
+	if got, err := n.HeaderChain().Add(heads); err != nil || got != 4 {
 		t.Fatalf("%d headers accepted, %v; want 4", got, err)
 	}
-	if at, err := n.HeaderHead(); err != nil || at.Hash != heads[11].Hash() {
+	if at, err := n.HeaderChain().Head(); err != nil || at.Hash != heads[11].Hash() {
 		t.Errorf("head by headers %v, %v; want %v", at, err, heads[11].Hash())
 	}
 }
@@ -192,15 +192,15 @@ func TestHeaderFromTheFutureIsNotStored(t *testing.T) {
 		heads = append(heads, b.Header)
 	}
 	clock := heads[4].Timestamp - chain.AcceptableTimeDifference // the fifth header is as far ahead as is allowed
-	n.o.Now = func() uint64 { return clock }
-	if got, err := n.AddHeaders(heads); got != 5 || !errors.Is(err, chain.InvalidBlockFutureTime) || VerdictOf(err) != VerdictEarly {
+	n.headerChain.now = func() uint64 { return clock }
+	if got, err := n.HeaderChain().Add(heads); got != 5 || !errors.Is(err, chain.InvalidBlockFutureTime) || VerdictOf(err) != VerdictEarly {
 		t.Fatalf("%d headers accepted, %v, want 5 and %v", got, err, chain.InvalidBlockFutureTime)
 	}
-	if at, err := n.HeaderHead(); err != nil || at.Height != heads[4].Height {
+	if at, err := n.HeaderChain().Head(); err != nil || at.Height != heads[4].Height {
 		t.Errorf("header head %v, %v, want %d", at, err, heads[4].Height)
 	}
 	clock = heads[7].Timestamp
-	if got, err := n.AddHeaders(heads); got != 3 || err != nil {
+	if got, err := n.HeaderChain().Add(heads); got != 3 || err != nil {
 		t.Errorf("%d headers accepted once the clock has advanced, %v, want 3", got, err)
 	}
 }

@@ -195,7 +195,7 @@ func TestProofOfOldChainIsAccepted(t *testing.T) {
 	if len(versions) != 6 {
 		t.Errorf("headers by version: %v, want V1 to V6", versions)
 	}
-	if n, err := e.AddHeaders([]*primitives.BlockHeader{p.Epochs[0].Final}); n != 0 || VerdictOf(err) == VerdictLocalFault {
+	if n, err := e.HeaderChain().Add([]*primitives.BlockHeader{p.Epochs[0].Final}); n != 0 || VerdictOf(err) == VerdictLocalFault {
 		t.Errorf("an old header: %d taken, %v", n, err)
 	}
 	for what, change := range map[string]func(*headerchain.EpochProof){
@@ -215,7 +215,7 @@ func TestProofOfOldChainIsAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(q)
-		if err := e.JumpHeaders(q); !errors.Is(err, headerchain.ErrProof) {
+		if err := e.HeaderChain().Jump(q); !errors.Is(err, headerchain.ErrProof) {
 			t.Errorf("%s: %v, want %v", what, err, headerchain.ErrProof)
 		}
 	}
@@ -224,18 +224,18 @@ func TestProofOfOldChainIsAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.JumpHeaders(q); err != nil {
+	if err := e.HeaderChain().Jump(q); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d epochs of %d validators: %d KB packed, %v, heap from %d to %d MB", epochs, validators, len(packed)/1000, time.Since(begun), before, heapMB())
 	for _, run := range []string{"first", "second"} {
-		if at, err := e.HeaderHead(); err != nil || at.Hash != p.Current.First.Hash() {
+		if at, err := e.HeaderChain().Head(); err != nil || at.Hash != p.Current.First.Hash() {
 			t.Errorf("%s run: head %v, %v", run, at, err)
 		}
-		if apart, err := e.HeadersApart(); err != nil || !apart || !e.GenesisOnly() {
+		if apart, err := e.HeaderChain().IsApart(); err != nil || !apart || !e.GenesisOnly() {
 			t.Errorf("%s run: apart %v, %v", run, apart, err)
 		}
-		if got, err := e.HeaderProof(); err != nil || len(got.Epochs) != epochs || !borshEqual(got, p) {
+		if got, err := e.HeaderChain().Proof(); err != nil || len(got.Epochs) != epochs || !borshEqual(got, p) {
 			t.Errorf("%s run: another proof is stored, %v", run, err)
 		}
 		if run == "first" {
@@ -258,14 +258,14 @@ func TestProofOfNewerProtocolIsNotUsed(t *testing.T) {
 	e := c.open(t, storage.NewMemDisk())
 	newest := parameters.Newest(primitives.NumberingRelease)
 	p := c.proof(t, e.Genesis().Hash, 30, newest, newest+1)
-	err := e.JumpHeaders(p)
+	err := e.HeaderChain().Jump(p)
 	if !errors.Is(err, headerchain.ErrVersion) || errors.Is(err, headerchain.ErrProof) {
 		t.Errorf("%v, want %v", err, headerchain.ErrVersion)
 	}
-	if at, err := e.HeaderHead(); err != nil || at.Hash != e.Genesis().Hash {
+	if at, err := e.HeaderChain().Head(); err != nil || at.Hash != e.Genesis().Hash {
 		t.Errorf("head %v, %v", at, err)
 	}
-	if got, err := e.HeaderProof(); got != nil || err != nil {
+	if got, err := e.HeaderChain().Proof(); got != nil || err != nil {
 		t.Errorf("a proof is stored: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func (e *Engine) voters(id primitives.EpochID) ([]chain.Approver, error) {
 	if !known {
 		e.headerChain.mu.Lock()
 		defer e.headerChain.mu.Unlock()
-		if m, err = e.headerEpochs(id); err != nil || m == nil {
+		if m, err = e.headerChain.epochsOf(id); err != nil || m == nil {
 			return nil, err
 		}
 	}
@@ -50,16 +50,16 @@ func votersOf(m *epoch.Manager, id primitives.EpochID) ([]chain.Approver, error)
 	return out, nil
 }
 
-// HighestHeader returns the highest validated header. It contains approvals by two thirds of the
-// stake. HighestHeader returns nil if the header is not known without reading the disk.
-func (e *Engine) HighestHeader() *primitives.BlockHeader {
-	e.headerChain.mu.Lock()
-	defer e.headerChain.mu.Unlock()
-	if e.headerChain.chain == nil {
+// Highest returns the highest validated header. It contains approvals by two thirds of the
+// stake. Highest returns nil if the header is not known without reading the disk.
+func (l *HeaderChain) Highest() *primitives.BlockHeader {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.chain == nil {
 		return nil
 	}
-	if tip := e.Head(); e.headerChain.overtaken(tip) {
+	if tip := l.blocks.Head(); l.overtaken(tip) {
 		return tip.Header()
 	}
-	return e.headerChain.chain.Head().Header
+	return l.chain.Head().Header
 }

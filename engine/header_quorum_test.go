@@ -41,17 +41,17 @@ func TestVotedNeedsTwoThirdsOfStake(t *testing.T) {
 			h.Approvals[i] = list[0].Header.Approvals[0]
 		}
 	}), false)
-	if h := n.HighestHeader(); h != nil {
+	if h := n.HeaderChain().Highest(); h != nil {
 		t.Errorf("headers lead to %d, and none has come", h.Height)
 	}
 	var headers []*primitives.BlockHeader
 	for _, b := range list {
 		headers = append(headers, b.Header)
 	}
-	if _, err := n.AddHeaders(headers); err != nil {
+	if _, err := n.HeaderChain().Add(headers); err != nil {
 		t.Fatal(err)
 	}
-	if h := n.HighestHeader(); h == nil || h.Height != 25 {
+	if h := n.HeaderChain().Highest(); h == nil || h.Height != 25 {
 		t.Errorf("headers lead to %v", h)
 	}
 	check("one of an epoch that headers tell of", list[24], true)

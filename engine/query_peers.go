@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -91,27 +90,6 @@ func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
 		}
 	}
 	return nil
-}
-
-// HeaderPath returns the headers above the imported blocks up to the highest header, ascending by
-// height. The parent of the first header is an imported block. The result is empty if no header is
-// above the imported blocks. The cost is proportional to the number of headers.
-func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
-	e.headerChain.mu.Lock()
-	defer e.headerChain.mu.Unlock()
-	if err := e.ensureHeaderChain(); err != nil {
-		return nil, err
-	}
-	at := e.headerChain.chain.Head()
-	folded := e.store.Tip().FlatHead.Height
-	for at != nil && at.Info.Height > folded && e.Imported(at.Info.Hash) == nil {
-		out = append(out, storage.BlockRef{Height: at.Info.Height, Hash: at.Info.Hash})
-		if at, err = e.headerChain.rows.Row(at.Info.PrevHash); err != nil {
-			return nil, err
-		}
-	}
-	slices.Reverse(out)
-	return out, nil
 }
 
 // Locator returns at most max block hashes, in descending order of height, with steps that double

@@ -83,11 +83,11 @@ func TestPeerWithLocatorGetsHeadersUpToHead(t *testing.T) {
 	for i := range 5 {
 		n.accept(list[i], bodies[i])
 	}
-	if path, err := n.HeaderPath(); err != nil || len(path) != 0 {
+	if path, err := n.HeaderChain().Path(); err != nil || len(path) != 0 {
 		t.Errorf("path %v, %v", path, err)
 	}
 	for range 20 {
-		path, err := n.HeaderPath()
+		path, err := n.HeaderChain().Path()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,11 +102,11 @@ func TestPeerWithLocatorGetsHeadersUpToHead(t *testing.T) {
 		if len(heads) == 0 {
 			break
 		}
-		if taken, err := n.AddHeaders(heads); err != nil || taken != len(heads) {
+		if taken, err := n.HeaderChain().Add(heads); err != nil || taken != len(heads) {
 			t.Fatalf("%d of %d taken: %v", taken, len(heads), err)
 		}
 	}
-	path, err := n.HeaderPath()
+	path, err := n.HeaderChain().Path()
 	if err != nil || len(path) != 55 {
 		t.Fatalf("path of %d, %v", len(path), err)
 	}
@@ -116,7 +116,7 @@ func TestPeerWithLocatorGetsHeadersUpToHead(t *testing.T) {
 		}
 		n.accept(list[5+i], bodies[5+i])
 	}
-	if path, err := n.HeaderPath(); err != nil || len(path) != 0 {
+	if path, err := n.HeaderChain().Path(); err != nil || len(path) != 0 {
 		t.Errorf("path at the end %v, %v", path, err)
 	}
 }

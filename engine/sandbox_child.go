@@ -58,6 +58,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	}
 	c.witnesses = newWitnessChecker(c, c.coding, o.MainResults)
 	c.snapshots = newStateSnapshots(c, &c.o)
+	c.headerChain = newHeaderChain(c)
 	c.ancestry.init(c)
 	c.pipeline.init()
 	e.epochMu.Lock()

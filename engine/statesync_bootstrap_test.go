@@ -83,10 +83,10 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lead.JumpHeaders(proof); err != nil {
+	if err := lead.HeaderChain().Jump(proof); err != nil {
 		t.Fatal(err)
 	}
-	if at, err := lead.SyncBlockAhead(); err != nil || at != nil {
+	if at, err := lead.HeaderChain().SyncBlock(); err != nil || at != nil {
 		t.Fatalf("a sync block without headers: %v, %v", at, err)
 	}
 	var heads []*primitives.BlockHeader
@@ -95,18 +95,18 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 			heads = append(heads, b.Header)
 		}
 	}
-	if _, err := lead.AddHeaders(heads); err != nil {
+	if _, err := lead.HeaderChain().Add(heads); err != nil {
 		t.Fatal(err)
 	}
-	at, err := lead.SyncBlockAhead()
+	at, err := lead.HeaderChain().SyncBlock()
 	if err != nil || at == nil || !at.Complete {
 		t.Fatalf("sync block %+v, %v", at, err)
 	}
-	scan, err := lead.scanHeaders()
+	scan, err := lead.headerChain.scan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	lead.headerChain.mu.Lock() // AddHeaders and Precheck need this lock
+	lead.headerChain.mu.Lock() // HeaderChain.Add and Precheck need this lock
 	found := make(chan *SyncBlock, 1)
 	go func() {
 		x, _ := scan.find()
@@ -121,7 +121,7 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 		t.Fatal("others wait while all headers are read")
 	}
 	lead.headerChain.mu.Unlock()
-	again, err := lead.HeaderProof()
+	again, err := lead.HeaderChain().Proof()
 	if err != nil || again == nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 			if b.Header.Height <= n.Head().Height() {
 				continue
 			}
-			if _, err := n.AddHeaders([]*primitives.BlockHeader{b.Header}); err != nil {
+			if _, err := n.HeaderChain().Add([]*primitives.BlockHeader{b.Header}); err != nil {
 				t.Fatalf("header %d: %v", b.Header.Height, err)
 			}
 			n.accept(b, bodies[b.Hash()])
@@ -271,10 +271,10 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := headers.JumpHeaders(proof); err != nil {
+	if err := headers.HeaderChain().Jump(proof); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := headers.AddHeaders(heads); err != nil {
+	if _, err := headers.HeaderChain().Add(heads); err != nil {
 		t.Fatal(err)
 	}
 	headers.headerChain.mu.Lock()

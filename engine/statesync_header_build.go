@@ -201,12 +201,12 @@ type SyncBlock struct {
 	Path []*primitives.BlockHeader
 }
 
-// SyncBlockAhead finds the sync block of the highest header's epoch from headers alone. It returns
+// SyncBlock finds the sync block of the highest header's epoch from headers alone. It returns
 // nil if there is none yet, if the sync block is not final, or if no header is above the blocks. It
-// reads all headers after the epoch sync proof, but does not block AddHeaders or Precheck
+// reads all headers after the epoch sync proof, but does not block Add or Precheck
 // meanwhile.
-func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
-	s, err := e.scanHeaders()
+func (l *HeaderChain) SyncBlock() (*SyncBlock, error) {
+	s, err := l.scan()
 	if err != nil || s.rows[0].Tree.Size() == 0 {
 		return nil, err
 	}
@@ -223,17 +223,16 @@ type headerScan struct {
 	err    error // first error of reading layout
 }
 
-// scanHeaders takes a snapshot of the headers. It copies only the rows that may not be on disk yet.
-func (e *Engine) scanHeaders() (*headerScan, error) {
-	l := &e.headerChain
+// scan takes a snapshot of the headers. It copies only the rows that may not be on disk yet.
+func (l *HeaderChain) scan() (*headerScan, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := e.ensureHeaderChain(); err != nil {
+	if err := l.ensure(); err != nil {
 		return nil, err
 	}
 	head := l.chain.Head()
 	s := &headerScan{
-		disk:  &headerRows{e: e},
+		disk:  l.newRows(),
 		rows:  []*headerchain.Row{head},
 		next:  head.Info.PrevHash,
 		final: l.chain.Final(),

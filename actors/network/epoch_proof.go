@@ -32,7 +32,7 @@ func (a *Actor) announceSnapshots() {
 
 // checkHeadersApart updates headersApart.
 func (a *Actor) checkHeadersApart() {
-	apart, err := a.o.Engine.HeadersApart()
+	apart, err := a.o.Engine.HeaderChain().IsApart()
 	if err != nil {
 		a.o.Log.WithError(err).Error("network: find out whether a gap separates the headers from the blocks")
 		return
@@ -91,7 +91,7 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 			m.err = errProofAge
 			return
 		}
-		m.err = e.JumpHeaders(p)
+		m.err = e.HeaderChain().Jump(p)
 	}()
 }
 

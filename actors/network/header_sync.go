@@ -40,7 +40,7 @@ func (p *headerPath) list() ([]storage.BlockRef, error) {
 		return p.refs, nil
 	}
 	var err error
-	p.refs, err = p.e.HeaderPath()
+	p.refs, err = p.e.HeaderChain().Path()
 	p.known = err == nil
 	return p.refs, err
 }
@@ -71,7 +71,7 @@ func (c chainView) Tip() blocksync.Ref {
 }
 
 func (c chainView) Headers() (blocksync.Ref, error) {
-	at, err := c.a.o.Engine.HeaderHead()
+	at, err := c.a.o.Engine.HeaderChain().Head()
 	return blocksync.Ref{Hash: at.Hash, Height: at.Height}, err
 }
 
@@ -189,7 +189,7 @@ func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 			}
 			self(m)
 		}()
-		m.taken, m.err = e.AddHeaders(list)
+		m.taken, m.err = e.HeaderChain().Add(list)
 	}()
 }
 

@@ -124,7 +124,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 
 // headersAt returns the height of the highest verified header, or 0 if it cannot be read.
 func (a *Actor) headersAt() primitives.Height {
-	at, err := a.o.Engine.HeaderHead()
+	at, err := a.o.Engine.HeaderChain().Head()
 	if err != nil {
 		return 0
 	}
@@ -139,17 +139,17 @@ func (x *bootstrap) length() primitives.Height {
 // findSync looks for the sync block once the headers are near the best peer, or once no peer sends
 // more headers.
 func (a *Actor) findSync(x *bootstrap) {
-	at, err := a.o.Engine.HeaderHead()
+	at, err := a.o.Engine.HeaderChain().Head()
 	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersHorizon < best && !a.sync.Still(a.now()) {
 		return
 	}
 	x.busy = true
 	begun := a.now()
 	a.inBackground(x, "a sync block", func() func() {
-		point, err := a.o.Engine.SyncBlockAhead()
+		point, err := a.o.Engine.HeaderChain().SyncBlock()
 		var proof *headerchain.EpochProof
 		if err == nil && point != nil {
-			proof, err = a.o.Engine.HeaderProof()
+			proof, err = a.o.Engine.HeaderChain().Proof()
 		}
 		if err == nil && point != nil && point.Length == 0 {
 			point.Length, err = epochLength(a.o.Engine)

@@ -213,7 +213,7 @@ func (a *Actor) open() (err error) {
 	a.base = a.now - int64(a.o.Elapsed())
 	core, err := consensus.New(consensus.Options{
 		Engine: guardedEngine{a.o.Engine,
-			a.o.Life}, Witnesses: a.o.Engine.Witnesses(), Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
+			a.o.Life}, HeaderChain: a.o.Engine.HeaderChain(), Witnesses: a.o.Engine.Witnesses(), Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
 		Verify: a.o.Verify, OnSigned: a.o.Vouched, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
 		Counters: &a.o.Life.Counters,
 	}, a.now)

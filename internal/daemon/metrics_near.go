@@ -16,7 +16,7 @@ import (
 func (h *Instance) appendNear(b []byte) []byte {
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	height := float64(h.Engine.Head().Height())
-	if at, err := h.Engine.HeaderHead(); err == nil {
+	if at, err := h.Engine.HeaderChain().Head(); err == nil {
 		height = max(height, float64(at.Height))
 	}
 	gauge("near_header_head_height", "Height of the header head", height)

@@ -347,7 +347,7 @@ func stateSyncObstacle(hm *home.Home, track engine.Track) string {
 // newBootstrap prepares state sync. It removes the remains of an earlier state sync that is no
 // longer needed.
 func (h *Daemon) newBootstrap() *bootstrapFolder {
-	if apart, err := h.Engine.HeadersApart(); err == nil && !apart {
+	if apart, err := h.Engine.HeaderChain().IsApart(); err == nil && !apart {
 		if err := os.RemoveAll(incomingDir(h.home)); err != nil {
 			h.log.WithError(err).Warn("the remains of an earlier state sync could not be removed")
 		}

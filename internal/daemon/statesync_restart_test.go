@@ -108,7 +108,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	boot := fmt.Sprintf("%v@%s", a.home.NodeKey.PublicKey(), a.NetworkAddr())
 	b := again(t, dirB, boot)
 	eventually(t, "at the newest header", func() bool {
-		at, err := b.Engine.HeaderHead()
+		at, err := b.Engine.HeaderChain().Head()
 		return err == nil && at.Hash == a.Engine.Head().Hash
 	})
 	if syncing, best := b.front.Syncing(); !syncing || best != a.Engine.Head().Height() || b.Engine.Head().Height() != 0 {

@@ -237,20 +237,20 @@ func TestHeadersAfterProofAreAccepted(t *testing.T) {
 	e := engineOf(t, x, disk)
 	wrong := *p
 	wrong.Epochs = wrong.Epochs[1:]
-	if err := e.JumpHeaders(&wrong); engine.VerdictOf(err) != engine.VerdictInvalid {
+	if err := e.HeaderChain().Jump(&wrong); engine.VerdictOf(err) != engine.VerdictInvalid {
 		t.Errorf("a wrong proof: %v", err)
 	}
 	wrong.Epochs = p.Epochs[:1] // neards send such in their chain's fourth epoch
-	if err := e.JumpHeaders(&wrong); engine.VerdictOf(err) != engine.VerdictStale {
+	if err := e.HeaderChain().Jump(&wrong); engine.VerdictOf(err) != engine.VerdictStale {
 		t.Errorf("a proof of one epoch: %v", err)
 	}
-	if n, err := e.AddHeaders(list[:3]); n != 0 || engine.VerdictOf(err) != engine.VerdictWaiting {
+	if n, err := e.HeaderChain().Add(list[:3]); n != 0 || engine.VerdictOf(err) != engine.VerdictWaiting {
 		t.Errorf("headers before the proof: %d taken, %v", n, err)
 	}
-	if err := e.JumpHeaders(p); err != nil {
+	if err := e.HeaderChain().Jump(p); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.JumpHeaders(p); engine.VerdictOf(err) != engine.VerdictStale {
+	if err := e.HeaderChain().Jump(p); engine.VerdictOf(err) != engine.VerdictStale {
 		t.Errorf("the same proof again: %v", err)
 	}
 	for len(list) > 0 {
@@ -262,13 +262,13 @@ func TestHeadersAfterProofAreAccepted(t *testing.T) {
 		bad := *list[n-1]
 		bad.NextEpochID[0]++
 		bad.Init()
-		if taken, err := e.AddHeaders(append(slices.Clone(list[:n-1]), &bad)); taken != n-1 || engine.VerdictOf(err) != engine.VerdictInvalid {
+		if taken, err := e.HeaderChain().Add(append(slices.Clone(list[:n-1]), &bad)); taken != n-1 || engine.VerdictOf(err) != engine.VerdictInvalid {
 			t.Fatalf("%d of %d headers accepted before an invalid one: %v", taken, n, err)
 		}
-		if taken, err := e.AddHeaders(list[:n]); taken != 1 || err != nil {
+		if taken, err := e.HeaderChain().Add(list[:n]); taken != 1 || err != nil {
 			t.Fatalf("%d headers accepted after the known ones: %v", taken, err)
 		}
-		if at, err := e.HeaderHead(); err != nil || at.Hash != list[n-1].Hash() {
+		if at, err := e.HeaderChain().Head(); err != nil || at.Hash != list[n-1].Hash() {
 			t.Fatalf("the head is %v, %v", at, err)
 		}
 		list = list[n:]
@@ -293,7 +293,7 @@ func TestProofCheckDelaysNoHeaderReader(t *testing.T) {
 		if checked++; checked == 1 {
 			answered := make(chan error, 1)
 			go func() {
-				at, err := e.HeaderHead()
+				at, err := e.HeaderChain().Head()
 				if err == nil && at.Hash != genesis.Hash {
 					err = errors.New("another head")
 				}
@@ -313,10 +313,10 @@ func TestProofCheckDelaysNoHeaderReader(t *testing.T) {
 	if e, err = engine.Open(engine.Options{Chain: mustGenesis(t, x), Store: s, Verify: verify}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.JumpHeaders(p); err != nil || checked == 0 || waited {
+	if err := e.HeaderChain().Jump(p); err != nil || checked == 0 || waited {
 		t.Errorf("%v, %d signatures, waited: %v", err, checked, waited)
 	}
-	if at, err := e.HeaderHead(); err != nil || at.Hash != p.Current.First.Hash() {
+	if at, err := e.HeaderChain().Head(); err != nil || at.Hash != p.Current.First.Hash() {
 		t.Errorf("the head is %v, %v", at, err)
 	}
 	if err := errors.Join(e.Close(), s.Close()); err != nil {
