@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/blocksync"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/statesync"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/net/near"
@@ -293,6 +294,16 @@ func peersClock(peers bool) func() uint64 {
 		return nil
 	}
 	return func() uint64 { return uint64(time.Now().UnixNano()) }
+}
+
+// maxHeightJump returns how far above the tip a peer's block may be: 20 epochs (nearcore
+// chain/chain/src/chain.rs preprocess_block). 0: no limit, because the node has no network, and a
+// sandbox skips as many heights as its client asks for.
+func maxHeightJump(peers bool, c *engine.ChainSpec) primitives.Height {
+	if !peers {
+		return 0
+	}
+	return primitives.Height(20 * c.Params.Epoch.EpochLength)
 }
 
 // warnPatched logs a warning if peers may follow this chain although its state was patched. Peers

@@ -10,6 +10,8 @@ import (
 
 	"crypto/rand"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -137,5 +139,17 @@ func TestUnreadablePeersFileCountsAsEmpty(t *testing.T) {
 		if got := black(netip.MustParseAddrPort(addr)); got != want {
 			t.Errorf("%s: got %v", addr, got)
 		}
+	}
+}
+
+// TestHeightJumpOfPeersIsBounded: a node with a network accepts no block more than 20 epochs above
+// its tip, like neard. A sandbox has no limit.
+func TestHeightJumpOfPeersIsBounded(t *testing.T) {
+	c := &engine.ChainSpec{Params: &epoch.GenesisParams{Epoch: epoch.Config{EpochLength: 500}}}
+	if got, want := maxHeightJump(true, c), primitives.Height(10_000); got != want {
+		t.Errorf("a node with a network: %d, want %d", got, want)
+	}
+	if got := maxHeightJump(false, c); got != 0 {
+		t.Errorf("a sandbox: %d, want no limit", got)
 	}
 }
