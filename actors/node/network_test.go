@@ -170,11 +170,18 @@ type attacker struct {
 
 func attack(t *testing.T, name string, of *member, chain string) *attacker {
 	t.Helper()
+	return attackAt(t, name, of, chain, nil)
+}
+
+// attackAt does the same as attack. If head is set, the attacker claims to have that head, and
+// connects to no peer but the member.
+func attackAt(t *testing.T, name string, of *member, chain string, head near.Event) *attacker {
+	t.Helper()
 	x := &attacker{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 1000),
 		to: of.info.ID}
 	h, err := tcp.Listen(near.Config{Key: x.key, Genesis: peerwire.GenesisID{ChainID: chain,
 		Hash: of.e.Genesis().Hash}, Version: 86, Oldest: 83,
-		ListenAddr: netip.MustParseAddrPort("127.0.0.1:0"), Boot: []peerwire.PeerInfo{of.info}}, func(d near.Deliver) {
+		ListenAddr: netip.MustParseAddrPort("127.0.0.1:0"), Boot: []peerwire.PeerInfo{of.info}, OnlyBoot: head != nil}, func(d near.Deliver) {
 		x.seen.Add(1)
 		select {
 		case x.got <- d:
@@ -187,6 +194,9 @@ func attack(t *testing.T, name string, of *member, chain string) *attacker {
 		t.Fatal(err)
 	}
 	x.Server = h
+	if head != nil {
+		h.Post(head)
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(t.Context()) }()
 	t.Cleanup(func() { <-ended })
