@@ -260,7 +260,7 @@ func startTarget(f *forge, validates, eager bool) *target {
 			defer x.mu.Unlock()
 			x.imported = append(x.imported, f.names[m.Hash])
 		}
-		o.trip = func(kind string, m any, after bool) {
+		o.hooks.trip = func(kind string, m any, after bool) {
 			if !after {
 				return
 			}
