@@ -29,10 +29,10 @@ type WorldOptions struct {
 	// called when the WebSocket is closed. ok is false if the world is about to end and accepts no
 	// requests.
 	Asked func() (done func(), ok bool)
-	// Metrics appends the metrics of the world's node. Actors appends its actors as Options.Actors
-	// does.
+	// Metrics appends the metrics of the world's node. Required.
 	Metrics func([]byte) []byte
-	Actors  func(b []byte, most int) []byte
+	// Actors appends the actors of the world's node, as Options.Actors does. Required.
+	Actors func(b []byte, most int) []byte
 }
 
 // worlds are the worlds that the server serves in addition to its own chain. Each world has a

@@ -67,18 +67,31 @@ type Out struct {
 
 // Options configure the actor.
 type Options struct {
+	// Engine is the chain. Required. Only this actor changes it.
 	Engine Engine
-	Keys   map[primitives.AccountID]primitives.SecretKey // secret keys of this node's validators
-	// latest_protocol_version of produced blocks; 0: follow the upgrade schedule
-	Vote  primitives.ProtocolVersion
-	Tip   primitives.Height // height of the engine's tip at the start
-	Final primitives.Height // height of the engine's last final block at the start
-	// clock in ns that limits how often a block or body is requested; nil: always 0
+	// Tip and Final are the heights of the engine's tip and of its last final block at the start.
+	Tip, Final primitives.Height
+
+	// Produced blocks.
+
+	// Keys are the secret keys of this node's validators by account. Empty: the node makes no blocks.
+	Keys map[primitives.AccountID]primitives.SecretKey
+	// Vote is the latest_protocol_version of produced blocks. 0: it follows the upgrade schedule.
+	Vote primitives.ProtocolVersion
+
+	// Received blocks.
+
+	// Clock returns the time in ns that limits how often a block or body is requested. nil: always 0.
 	Clock func() uint64
 	// Counters count orphans and their evictions. nil: not counted.
 	Counters *blockpool.Counters
-	Log      *logrus.Logger
-	Out      Out
+
+	// Observers.
+
+	// Log receives refused blocks and failures. Required.
+	Log *logrus.Logger
+	// Out sends the actor's messages.
+	Out Out
 }
 
 // Actor makes, imports and rolls back blocks. Only its own goroutine may use it.

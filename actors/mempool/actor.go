@@ -68,25 +68,44 @@ type Chain interface {
 
 // Options configure the actor. Its functions are called from any goroutine.
 type Options struct {
-	Shard  primitives.ShardID
-	Pool   *txpool.Pool // an empty pool
-	Queue  txpool.QueueLimits
-	Hold   txpool.QueueLimits // limits of transactions that wait for compilation
-	Status *Status
-	Tally  *Tally
+	// Shard is the shard whose transactions the actor owns.
+	Shard primitives.ShardID
+	// Chain is what the actor reads of the chain. Required.
+	Chain Chain
+
+	// The pool and its limits.
+
+	// Pool is an empty pool. Required.
+	Pool *txpool.Pool
+	// Queue limits the submissions that wait for their check. Hold limits the transactions that wait
+	// for compilation.
+	Queue, Hold txpool.QueueLimits
+
+	// Checks.
+
 	// Check checks transactions against the state of the head and returns one Verdict for each. At
-	// most Checkers calls run concurrently.
+	// most Checkers calls run concurrently. Both are required.
 	Check    func([]*primitives.SignedTransaction) []Verdict
 	Checkers int
 	// Route means that a client's transaction whose shard this node does not track is sent to
 	// Out.Pooled. If Route is not set, the submission of such a transaction fails.
 	Route bool
-	Chain Chain
-	// Again means that this actor replaces a failed actor. It then sends SubmitAgain when it
-	// starts. Started is called once the actor receives messages. nil: not called.
-	Again   bool
+
+	// Failures.
+
+	// Again means that this actor replaces a failed actor. It then sends SubmitAgain when it starts.
+	Again bool
+	// Started is called once the actor receives messages. nil: not called.
 	Started func()
-	Out     Out
+
+	// Observers.
+
+	// Status is what other goroutines read of the actor. Required. It survives a failure.
+	Status *Status
+	// Tally counts events. Required. All mempools of a node may share it.
+	Tally *Tally
+	// Out sends the actor's messages.
+	Out Out
 }
 
 // Actor owns a shard's pool. Only its own goroutine may use it.

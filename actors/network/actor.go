@@ -56,46 +56,67 @@ type Out struct {
 
 // Options configure the actor.
 type Options struct {
+	// Engine is the chain. Required.
 	Engine *engine.Engine
 	// Listen starts a host. The host calls deliver with each message, and verify with account
-	// announcements. The actor calls Listen each time it starts.
+	// announcements. The actor calls Listen each time it starts. Required.
 	Listen func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
+
+	// This node and its peers.
+
 	// Account and Key belong to this node's validator. An empty Account means that the node is no
 	// validator.
 	Account primitives.AccountID
 	Key     primitives.SecretKey
-	Peer    wire.PeerID // id of this node
-	Sync    blocksync.Options
-	Route   Route
-	Random  func(n int) int
+	// Peer is the id of this node.
+	Peer wire.PeerID
 	// Remember stores the known peers for the next start. It is called when they have changed. nil:
 	// they are not stored.
 	Remember func([]wire.PeerInfo)
+	// Random returns a number from 0 to n-1, which chooses among peers. Required.
+	Random func(n int) int
+
+	// Blocks and transactions.
+
+	// Eager means that a block is relayed before its import, once its producer's signature is
+	// verified.
+	Eager bool
+	// Route says to which peers a transaction is sent.
+	Route Route
 	// Verify verifies signatures of blocks, and Signed verifies those of transactions. The caller may
 	// pass functions that cache results for later checks. nil: verification without a cache.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	Signed func(*primitives.SignedTransaction) bool
-	// Eager means that a block is relayed before its import, once its producer's signature is
-	// verified.
-	Eager bool
+	// TxStatuses requests from peers the status of transactions in shards that are not tracked. nil:
+	// no such requests.
+	TxStatuses *TxStatuses
 	// Receive gets the messages for the validator actor. It is nil if this node takes no part in
 	// consensus.
 	Receive ReceiveFunc
+
+	// Synchronisation.
+
+	// Sync has the horizons and timers of block sync. The actor sets its Random.
+	Sync blocksync.Options
+	// States has the limits and timers of state sync.
+	States statesync.Options
 	// StateSyncs lets the node replace its chain by a recent state if the chain is more than
 	// Sync.Horizon blocks behind. nil: the node syncs only by blocks.
 	StateSyncs StateSyncs
 	// Shards fetches the state of shards that are caught up while the node runs. nil: the tracked
 	// shards do not change.
 	Shards *Shards
-	// TxStatuses requests from peers the status of transactions in shards that are not tracked. nil:
-	// no such requests.
-	TxStatuses *TxStatuses
+
+	// Observers.
+
 	// Failed is called with the error when the store can no longer be written. It ends the node.
 	Failed func(error)
-	States statesync.Options
+	// Status is what other goroutines read of the actor. Required. It survives a failure.
 	Status *Status
-	Log    *logrus.Logger
-	Out    Out
+	// Log receives connections, syncs and failures. Required.
+	Log *logrus.Logger
+	// Out sends the actor's messages.
+	Out Out
 }
 
 // Periods and limits.

@@ -41,14 +41,22 @@ type Shards struct {
 
 // ShardsOptions configure Shards.
 type ShardsOptions struct {
-	Engine  *engine.Engine
-	Account primitives.AccountID // account of this node's validator; empty: none
-	Self    wire.PeerID          // id of this node
-	Status  *Status
-	States  statesync.Options
-	Random  func(n int) int
-	Tell    func(any) // sends to the network actor
-	Log     *logrus.Logger
+	// Engine is the chain. Required.
+	Engine *engine.Engine
+	// Account is the account of this node's validator. Empty: none.
+	Account primitives.AccountID
+	// Self is the id of this node.
+	Self wire.PeerID
+	// States has the limits and timers of state sync.
+	States statesync.Options
+	// Random returns a number from 0 to n-1, which chooses among peers. Required.
+	Random func(n int) int
+	// Status is that of the network actor. Required.
+	Status *Status
+	// Tell sends a message to the network actor. Required.
+	Tell func(any)
+	// Log receives progress and failures. Required.
+	Log *logrus.Logger
 }
 
 // Limits and times.

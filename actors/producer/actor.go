@@ -66,12 +66,29 @@ type Out struct {
 
 // Options configure the actor.
 type Options struct {
+	// Chain is what the producer reads of the chain. Required.
 	Chain Chain
 	// Keys are the signing keys of this node's validators. Empty: the node makes no blocks.
-	Keys   map[primitives.AccountID]primitives.SecretKey
+	Keys map[primitives.AccountID]primitives.SecretKey
+
+	// When blocks are made.
+
+	// Delays are the timers of doomslug, in ns. They have no default.
 	Delays doomslug.Delays
-	Rules  production.Rules
-	Final  func() primitives.Height // returns the height of the last final block
+	// Rules are the mode and pace of production.
+	Rules production.Rules
+	// Clock returns ns since 1970 for the timestamps of blocks. Required.
+	Clock func() uint64
+	// Begin is the initial state of the sandbox clock. nil: the sandbox clock follows Clock.
+	Begin *messages.Clock
+	// Stopped is the reason why the actor makes no blocks until it is restarted. All requests get
+	// it as their error. nil: it makes blocks.
+	Stopped error
+
+	// What the producer asks. Each function is required unless its comment says otherwise.
+
+	// Final returns the height of the last final block.
+	Final func() primitives.Height
 	// Idle returns whether a shard's pool has no transaction for the next chunk. The actor then makes
 	// the chunk itself.
 	Idle func(primitives.ShardID) bool
@@ -81,16 +98,16 @@ type Options struct {
 	// Wanted returns whether a client waits for finality. If it returns false, the actor gets
 	// messages.FinalityWanted when the next client waits. nil: always true.
 	Wanted func() bool
-	Clock  func() uint64   // returns ns since 1970 for the timestamps of blocks
-	Begin  *messages.Clock // initial state of the sandbox clock; nil: the sandbox clock follows Clock
+
+	// Observers.
+
 	// Mocked receives the signature checks that the sandbox mocks, each time they change, so that
 	// view calls mock them too. nil: not called.
 	Mocked func(*primitives.Mocks)
-	// Stopped is the reason why the actor makes no blocks until it is restarted. All requests get
-	// it as their error. nil: it makes blocks.
-	Stopped error
-	Log     *logrus.Logger
-	Out     Out
+	// Log receives failures and what the sandbox is told. Required.
+	Log *logrus.Logger
+	// Out sends the actor's messages.
+	Out Out
 }
 
 // Actor approves and makes blocks. Only its own goroutine may use it.

@@ -62,9 +62,9 @@ type Out struct {
 
 // Options configure the actor.
 type Options struct {
-	Engine Engine
-	Log    *logrus.Logger
-	Out    Out
+	Engine Engine         // the chain; required
+	Log    *logrus.Logger // receives failures; required
+	Out    Out            // sends the actor's messages
 }
 
 // Actor imports executed blocks. Only its own goroutine may use it.

@@ -59,14 +59,16 @@ func appendWaiter(b []byte, id messages.WaiterID) []byte {
 
 // Options configure the Supervisor.
 type Options struct {
+	// Session returns the Props of a session's actor. Required.
 	Session func(messages.SessionID) *actor.Props
 	// Started is called when a session's actor has started. From then on, requests may be sent to it
-	// directly. May be nil.
+	// directly. nil: not called.
 	Started func(messages.SessionID, *actor.PID)
 	// Failed is called after a session actor has failed. All messages that were on their way to the
-	// actor are lost. May be nil.
+	// actor are lost. nil: not called.
 	Failed func(messages.SessionID)
-	// open sessions of the failed Supervisor that this one replaces; their clients were informed
+	// Open are the open sessions of the failed Supervisor that this one replaces. Their clients were
+	// informed. Empty: it is the first one.
 	Open []messages.SessionID
 }
 
@@ -154,6 +156,7 @@ func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID 
 
 // SessionOptions configure a session.
 type SessionOptions struct {
+	// Waiter returns the Props of the actor that waits for a request. Required.
 	Waiter func(Request) *actor.Props
 	// Ended is closed when the session is known to have failed.
 	Ended chan struct{}

@@ -119,6 +119,7 @@ func (r *Request) Leave() {
 
 // Options configure the Supervisor.
 type Options struct {
+	// Subscriber returns the Props of a subscription's actor. Required.
 	Subscriber func(*Request) *actor.Props
 }
 

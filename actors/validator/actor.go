@@ -55,32 +55,63 @@ type Out struct {
 
 // Options configure the actor.
 type Options struct {
-	Engine  *engine.Engine
+	// Engine is the chain. Required. Only this actor changes it.
+	Engine *engine.Engine
+
+	// The validator.
+
+	// Account is the validator's account. Empty: the node only follows the chain.
 	Account primitives.AccountID
-	Key     primitives.SecretKey
-	Journal string // path prefix of the signing journal
-	Delays  doomslug.Delays
-	Eager   bool // true: make blocks as fast as possible while transactions or receipts wait
-	Vote    primitives.ProtocolVersion
-	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// Vouched is called with each signature that this validator makes. May be nil.
+	// Key signs for Account. Zero: the account signs nothing, until Rekeyed.
+	Key primitives.SecretKey
+	// Journal is the path prefix of the signing journal. Required.
+	Journal string
+	// Vote is the latest_protocol_version of produced blocks. 0: it follows the upgrade schedule.
+	Vote primitives.ProtocolVersion
+	// Holds returns whether an account is known to have a shard's state, and therefore needs no
+	// witness. nil: never.
+	Holds func(primitives.AccountID, primitives.ShardID) bool
+	// Seed determines the order of transaction groups in the pools. Each value is valid.
+	Seed primitives.Hash
+
+	// Time.
+
+	// Delays are the timers of doomslug, in ns. They have no default.
+	Delays doomslug.Delays
+	// Eager makes blocks as fast as possible while transactions or receipts wait.
+	Eager bool
+	// Clock returns ns since 1970 for the timestamps of blocks. Required.
+	Clock func() uint64
+	// Elapsed returns monotonic time for timers. nil: the time since the actor started.
+	Elapsed func() time.Duration
+	// Workers is the maximum number of concurrent jobs. Required.
+	Workers int
+
+	// Signatures.
+
+	// Verify returns whether a signature of the given data is valid. Required.
+	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+	// Vouched is called with each signature that this validator makes. nil: not called.
 	Vouched func(primitives.Signature, []byte, primitives.PublicKey)
 	// Known returns whether the transaction's signature was already verified. nil: never.
 	Known func(*primitives.SignedTransaction) bool
-	// Holds returns whether an account is known to have a shard's state, and therefore needs no
-	// witness. nil: never.
-	Holds   func(primitives.AccountID, primitives.ShardID) bool
-	Seed    primitives.Hash      // seed of the order of transaction groups in the pools
-	Clock   func() uint64        // returns ns since 1970 for the timestamps of blocks
-	Elapsed func() time.Duration // returns monotonic time for timers; nil: time since the actor started
-	Workers int                  // number of concurrent jobs
-	Life    *Life
+
+	// Changes of the tracked shards.
+
 	// Source supplies the state of shards that this node must catch up, if the tracked shards
 	// follow an engine.Schedule. nil: the tracked shards do not change.
 	Source engine.PartSource
-	Moves  *Moves // receives changes of the tracked shards; may be nil
-	Log    *logrus.Logger
-	Out    Out
+	// Moves receives the changes. nil: nothing receives them.
+	Moves *Moves
+
+	// Observers.
+
+	// Life survives a failure of the actor. Required.
+	Life *Life
+	// Log receives failures and what the validator missed. Required.
+	Log *logrus.Logger
+	// Out sends the actor's messages.
+	Out Out
 }
 
 // Life is the state that survives a failure of the actor. The next actor gets the same Life. The

@@ -32,24 +32,36 @@ type Chain interface {
 
 // Options configure a waiter.
 type Options struct {
-	Wait    messages.AwaitTransaction
+	// Wait is the client's request.
+	Wait messages.AwaitTransaction
+	// Timeout ends the wait, from the start of the actor. Required.
 	Timeout time.Duration
-	Ledger  Ledger
+
+	// What the waiter reads.
+
+	// Ledger has the outcomes of the persisted chain. Required.
+	Ledger Ledger
 	// Records are shared by all waiters. nil: this waiter has its own.
 	Records *Records
 	// Chain may be nil if Wait has no transaction to submit and none to check.
 	Chain Chain
 	// Dropped returns whether the node has dropped the transaction and no copy was submitted since.
-	// It may be nil.
+	// nil: never.
 	Dropped func(primitives.Hash) bool
-	Watch   messages.Sender[messages.Watch]
-	Unwatch messages.Sender[messages.Unwatch]
-	Submit  messages.Sender[messages.SubmitTransactions]
-	Reply   messages.Sender[messages.Awaited]
-	// Begun is called when txtracker handles a watch, on its goroutine. Reached is called with the level
-	// and the height of the head after each Progress, and when the mempool accepts the transaction. Both
-	// may be nil.
-	Begun   func()
+
+	// What the waiter sends. All are required.
+
+	Watch   messages.Sender[messages.Watch]              // to the transaction tracker
+	Unwatch messages.Sender[messages.Unwatch]            // to the transaction tracker
+	Submit  messages.Sender[messages.SubmitTransactions] // to the mempool of the transaction's shard
+	Reply   messages.Sender[messages.Awaited]            // to the client, once
+
+	// Observers.
+
+	// Begun is called when txtracker handles a watch, on its goroutine. nil: not called.
+	Begun func()
+	// Reached is called with the level and the height of the head after each Progress, and when the
+	// mempool accepts the transaction. nil: not called.
 	Reached func(level view.ExecutionLevel, head primitives.Height)
 }
 

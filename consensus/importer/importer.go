@@ -36,9 +36,10 @@ type Engine interface {
 
 // Options configure an Importer.
 type Options struct {
+	// Engine is the chain. Required.
 	Engine Engine
 	// Emit carries out an effect. The method that causes the effect returns after Emit. Emit may
-	// call the Importer.
+	// call the Importer. Required.
 	Emit func(Effect)
 	// Tip and Final are the heights of the engine's tip and of its last final block.
 	Tip, Final primitives.Height

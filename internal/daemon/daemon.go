@@ -46,37 +46,59 @@ import (
 
 // Options configure Start: the home, and settings of the command line.
 type Options struct {
-	Home      *home.Home
-	Version   view.Version
-	Log       *logrus.Logger // nil: warnings and errors go to stderr
-	Listen    string         // address of the RPC, which replaces rpc.addr; status still shows rpc.addr
-	Metrics   bool           // rpc.prometheus_addr was set on the command line
-	NoRPC     bool
-	InProcess bool // the caller uses Backend in this process, with or without an RPC
+	// Home is the home folder. Required.
+	Home *home.Home
+	// Version is the version of the program, which status and the metrics show.
+	Version view.Version
+	// Log receives the node's log. nil: warnings and errors go to stderr.
+	Log *logrus.Logger
+
+	// The RPC.
+
+	// Listen is the address of the RPC, which replaces rpc.addr; status still shows rpc.addr. Empty:
+	// rpc.addr.
+	Listen string
+	// Metrics means that rpc.prometheus_addr was set on the command line.
+	Metrics bool
+	// NoRPC starts no RPC.
+	NoRPC bool
+	// InProcess means that the caller uses Backend in this process, with or without an RPC.
+	InProcess bool
 	// Servable is set if the caller may call Serve. The RPC is then prepared although nothing
 	// listens yet.
 	Servable bool
+
+	// The chain.
+
 	// Memory keeps the chain and compiled contracts in memory. Start reads the files of Home, which
 	// may be removed afterwards. The only other files that are read or written are those of a fork's
 	// cache, if config.json names its folder.
 	Memory bool
-	Trust  bool // skip the validation of the genesis if the store does not exist yet
+	// Trust skips the validation of the genesis if the store does not exist yet.
+	Trust bool
+	// Grow adds records to the genesis state of a new chain. nil: it adds none.
+	Grow func(*engine.GenesisState)
+	// Checkpoint is a block that the stored chain must contain. Zero: no check.
+	Checkpoint primitives.Hash
 	// Compiler starts a child of this binary that calls vm.ServeCompiler. The zero value compiles
 	// contracts in this process.
 	Compiler compiler.Command
-	// Grow adds records to the genesis state of a new chain. nil: it adds none.
-	Grow func(*engine.GenesisState)
-	// ForkTransport carries requests to the remote chain of a fork; nil: http.DefaultTransport.
+
+	// Where blocks come from.
+
+	// Follow are the block feeds to follow instead of a network. The node then produces no blocks.
+	// Empty: none.
+	Follow []blockfeed.Source
+	// ForkTransport carries requests to the remote chain of a fork. nil: http.DefaultTransport.
 	ForkTransport http.RoundTripper
-	// Tap receives a copy of all traffic with peers. It must not block. nil: no tap.
-	Tap func(tcp.Tapped)
 	// Restarts is set if the caller restarts the node when Failed delivers ErrStateSynced,
 	// ErrRewound or ErrDiskFreed. Only such a node uses state sync.
 	Restarts bool
-	// Follow are the block feeds to follow instead of a network. The node then produces no blocks.
-	Follow []blockfeed.Source
-	// Checkpoint is a block that the stored chain must contain; zero: no check.
-	Checkpoint primitives.Hash
+
+	// Observers.
+
+	// Tap receives a copy of all traffic with peers. It must not block. nil: no tap.
+	Tap func(tcp.Tapped)
 	// Observe is called for each accepted block, on the chain's goroutine. nil: it is not called.
 	Observe func(*messages.BlockAccepted)
 

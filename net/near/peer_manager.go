@@ -10,40 +10,65 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Config is fixed while a node runs. Zero limits mean neard's defaults.
+// Config is fixed while a node runs. Zero limits mean neard's defaults, which withDefaults sets.
 type Config struct {
-	Key        primitives.SecretKey // the node's key
-	Genesis    wire.GenesisID
-	Version    uint32 // newest supported protocol version
-	Oldest     uint32 // oldest supported protocol version
+	// This node.
+
+	// Key is the node's key. Required.
+	Key primitives.SecretKey
+	// Genesis is the chain. Peers of other chains are refused.
+	Genesis wire.GenesisID
+	// Version and Oldest are the newest and the oldest supported protocol version.
+	Version, Oldest uint32
+	// ListenAddr is the address on which the node listens. Peers learn its port. Zero: port 0.
 	ListenAddr netip.AddrPort
 	// PublicAddr is the address to which hosts connect over T3. If it is invalid, the address that
 	// the first peer reports is used.
-	PublicAddr   netip.AddrPort
-	Boot         []wire.PeerInfo
-	Known        []wire.PeerInfo // peers that were connected in an earlier run
-	OnlyBoot     bool
-	Whitelist    []wire.PeerInfo
-	Blacklisted  func(netip.AddrPort) bool
-	Archival     bool
-	MaxPeers     int // maximum number of T2 connections
-	IdealLow     int
-	IdealHigh    int
-	MinOutbound  int
-	SafeSet      int
-	NoInboundT1  bool
-	NoOutboundT1 bool
-	T1Period     time.Duration // time between rounds of dials to proxies
+	PublicAddr netip.AddrPort
+	// Archival tells peers that the node has the whole chain.
+	Archival bool
+
+	// Which peers.
+
+	// Boot are the peers to connect to first. Known are those that were connected in an earlier run.
+	Boot, Known []wire.PeerInfo
+	// OnlyBoot makes the node dial no other peers than Boot.
+	OnlyBoot bool
+	// Whitelist are peers that may connect although there are MaxPeers connections, and whose
+	// connections are not closed for others. Id, address and, if it is set, account must be equal.
+	Whitelist []wire.PeerInfo
+	// Blacklisted returns whether an address must not be connected. nil: none.
+	Blacklisted func(netip.AddrPort) bool
+
+	// How many T2 connections. 0 means the default.
+
+	MaxPeers    int // maximum number of connections; default 40
+	IdealLow    int // below this number the node dials; default 30
+	IdealHigh   int // above this number the node closes a connection; default 35
+	MinOutbound int // minimum number of connections that the node dialled; default 5
+	SafeSet     int // number of recently active connections that are not closed; default 20
+
+	// T1 connections, between validators.
+
+	// NoInboundT1 refuses T1 connections. NoOutboundT1 dials none.
+	NoInboundT1, NoOutboundT1 bool
+	// T1Period is the time between rounds of dials to proxies. 0: one minute.
+	T1Period time.Duration
+
+	// Messages.
+
 	// SkipTombstones is a period after the start in which removed edges are neither sent nor
-	// accepted.
+	// accepted. 0: they always are.
 	SkipTombstones time.Duration
 	// Sparing suppresses duplicates: no block is sent to a peer that is known to have it. All nodes
 	// of the network must set it.
 	Sparing bool
-	Draw    func(n int) int // returns a random number below n; nil: always 0
+	// Draw returns a random number from 0 to n-1. nil: always 0.
+	Draw func(n int) int
 }
 
-func (c *Config) fill() {
+// withDefaults sets the fields that are zero and have a default.
+func (c *Config) withDefaults() {
 	for _, d := range []struct {
 		to   *int
 		from int
@@ -138,7 +163,7 @@ type PeerManager struct {
 
 // New returns a peer manager. Its only known peers are the boot nodes and Config.Known.
 func New(c Config, now time.Time) *PeerManager {
-	c.fill()
+	c.withDefaults()
 	n := &PeerManager{Config: c, me: c.Key.PublicKey(), created: now, conns: map[ConnID]*conn{},
 		hosts: newHosts(), routeBack: newRouteBackCache(), retries: map[wire.PeerID]retry{}, pendingT3: map[wire.PeerID]time.Time{},
 		answers: map[wire.PeerID][]*wire.StateResponse{}}
