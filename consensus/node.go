@@ -105,18 +105,38 @@ type Options struct {
 	HeaderChain HeaderChain
 	// Witnesses checks the witnesses and chunks of other producers.
 	Witnesses Witnesses
+
+	// The validator.
+
 	// Account is the validator's account. Empty: the node only follows the chain.
 	Account primitives.AccountID
 	// Key is the signing key of Account. Zero: the node signs nothing, until KeyChanged.
 	Key primitives.SecretKey
-	// Delays are the timers of doomslug, in ns.
-	Delays doomslug.Delays
-	// Vote is the latest_protocol_version in produced blocks. 0: the version of the engine's
-	// upgrade schedule.
-	Vote primitives.ProtocolVersion
 	// Signed is the last Out.Save that was persisted. nil: the account has never signed anything.
 	// With an older Signed, the account may sign contradicting messages.
 	Signed []byte
+	// Vote is the latest_protocol_version in produced blocks. 0: the version of the engine's
+	// upgrade schedule.
+	Vote primitives.ProtocolVersion
+	// Holds returns whether an account is known to hold the state of a shard, so that the account
+	// needs no witness. nil: every account needs a witness.
+	Holds func(primitives.AccountID, primitives.ShardID) bool
+	// Seed determines the order in which the pools return transactions. The zero value is valid.
+	Seed primitives.Hash
+
+	// Time.
+
+	// Delays are the timers of doomslug, in ns.
+	Delays doomslug.Delays
+	// Eager makes the node approve blocks at once while there are transactions or receipts to
+	// process. Otherwise the node approves a block after Delays.Endorsement, as neard does.
+	Eager bool
+	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step, which
+	// does not decrease when the system clock is set back.
+	Wall func() uint64
+
+	// Signatures.
+
 	// Verify returns whether a signature of the given data is valid.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	// OnSigned is called with each signature that this node makes. A cache behind Verify can store
@@ -125,26 +145,21 @@ type Options struct {
 	// Known returns whether the signature of a transaction was verified before. nil: Verify is
 	// called for every transaction.
 	Known func(*primitives.SignedTransaction) bool
+
+	// The shell.
+
 	// Random returns a number from 0 to n-1. The node uses it to choose peers. The simulator passes
 	// a deterministic function.
 	Random func(n int) int
-	// Seed determines the order in which the pools return transactions. The zero value is valid.
-	Seed primitives.Hash
-	// Eager makes the node approve blocks at once while there are transactions or receipts to
-	// process. Otherwise the node approves a block after Delays.Endorsement, as neard does.
-	Eager bool
-	// Holds returns whether an account is known to hold the state of a shard, so that the account
-	// needs no witness. nil: every account needs a witness.
-	Holds func(primitives.AccountID, primitives.ShardID) bool
 	// OnPersisted is called on any goroutine when imported blocks have reached the disk. The shell
 	// must then call Step with Persisted. nil: the shell detects the persisted blocks itself.
 	OnPersisted func()
-	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step, which
-	// does not decrease when the system clock is set back.
-	Wall func() uint64
 	// Counters count orphans, and the results of checking messages that contain an anchor. nil: not
 	// counted.
 	Counters *Counters
+
+	// Tests.
+
 	// Hooks are for tests. Zero: no hooks.
 	Hooks Hooks
 }

@@ -29,30 +29,58 @@ const (
 )
 
 // Options are the limits and switches of a server. The comment of a field has its name in
-// config.json and the default that a zero value stands for.
+// config.json. withDefaults sets the defaults of zero values.
 type Options struct {
-	Addr           string        // host:port; port 0: any free port
-	CORSOrigins    []string      // rpc.cors_allowed_origins; ["*"]
-	HTTPStatus     string        // rpc.http_status; "spec"
-	MaxBody        int           // rpc.limits_config.json_payload_max_size, bytes; 10 MiB
-	PollingTimeout time.Duration // rpc.polling_config.polling_timeout: how long a request may wait; 10 s
-	ViewStateLimit uint64        // trie_viewer_state_size_limit, bytes; 0: no limit
-	ViewKeysLimit  uint32        // view_access_keys_limit; 100
-	Limits         limits.Limits // troupe.rpc.*; limits.Default()
-	TrustedProxies []string      // troupe.rpc.trusted_proxies: proxies whose X-Forwarded-For is used
+	// Addr is the address to listen on as host:port. Port 0: any free port.
+	Addr string
+
+	// HTTP.
+
+	// CORSOrigins are the allowed origins (rpc.cors_allowed_origins). Empty: "*", all of them.
+	CORSOrigins []string
+	// HTTPStatus is which status an error has (rpc.http_status). Empty: HTTPStatusSpec.
+	HTTPStatus string
+	// TLSCert and TLSKey are files (troupe.rpc.tls_cert, troupe.rpc.tls_key). Empty: no TLS.
+	TLSCert, TLSKey string
+	// TrustedProxies are the proxies whose X-Forwarded-For is used (troupe.rpc.trusted_proxies).
+	TrustedProxies []string
+	// APIKeys are the keys of clients with limits of their own (troupe.rpc.api_keys).
+	APIKeys []string
+	// RequireAPIKey refuses requests without a key (troupe.rpc.require_api_key).
+	RequireAPIKey bool
+
+	// Limits.
+
+	// MaxBody is the maximum length of a request in bytes
+	// (rpc.limits_config.json_payload_max_size). 0: 10 MiB.
+	MaxBody int
+	// PollingTimeout is how long a request may wait (rpc.polling_config.polling_timeout). 0: 10 s.
+	PollingTimeout time.Duration
+	// ViewStateLimit is the maximum size of the state that view_state shows, in bytes
+	// (trie_viewer_state_size_limit). 0: no limit.
+	ViewStateLimit uint64
+	// ViewKeysLimit is the maximum number of keys that view_access_key_list shows
+	// (view_access_keys_limit). 0: 100.
+	ViewKeysLimit uint32
+	// Limits are those of troupe.rpc. The zero value is limits.Default().
+	Limits limits.Limits
 	// IndexerRequests is the number of calls of EXPERIMENTAL_indexer_block that may run at a time;
 	// 0: the method is switched off. It is rpc.indexer_max_concurrent_requests if
 	// rpc.enable_indexer_rpc is true, else 0.
 	IndexerRequests int
-	NoSimulate      bool     // troupe.rpc.simulate is false
-	NoTrace         bool     // troupe.rpc.trace is false
-	NoSandbox       bool     // troupe.rpc.sandbox is false
-	Debug           bool     // rpc.enable_debug_rpc
-	Console         bool     // troupe.rpc.console: serve the page at /console
-	APIKeys         []string // troupe.rpc.api_keys
-	RequireAPIKey   bool     // troupe.rpc.require_api_key
-	TLSCert         string   // troupe.rpc.tls_cert, a file; empty: no TLS
-	TLSKey          string   // troupe.rpc.tls_key, a file
+
+	// Methods and pages.
+
+	// NoSimulate, NoTrace and NoSandbox switch methods off (troupe.rpc.simulate, troupe.rpc.trace
+	// and troupe.rpc.sandbox are false).
+	NoSimulate, NoTrace, NoSandbox bool
+	// Debug switches the debug methods on (rpc.enable_debug_rpc).
+	Debug bool
+	// Console serves the page at /console (troupe.rpc.console).
+	Console bool
+
+	// What the server shows of the node.
+
 	// Metrics appends the node's other metrics to those of the RPC, in Prometheus text. nil: none.
 	Metrics func([]byte) []byte
 	// Actors appends, as JSON, what the console shows about at most most actors. nil: it shows
@@ -61,10 +89,12 @@ type Options struct {
 	// Included returns the number of transactions in blocks that have become the head since the
 	// start. nil: the console's history has no samples.
 	Included func() uint64
-	Log      logrus.FieldLogger // nil: nothing is logged
+	// Log receives errors. nil: nothing is logged.
+	Log logrus.FieldLogger
 }
 
-func (o *Options) setDefaults() error {
+// withDefaults sets the fields that are zero and have a default, and checks the others.
+func (o *Options) withDefaults() error {
 	if len(o.CORSOrigins) == 0 {
 		o.CORSOrigins = []string{"*"}
 	}
@@ -119,7 +149,7 @@ type Server struct {
 
 // New returns a server that does not listen yet.
 func New(node Node, opts Options) (*Server, error) {
-	if err := opts.setDefaults(); err != nil {
+	if err := opts.withDefaults(); err != nil {
 		return nil, err
 	}
 	s := &Server{node: node, opts: opts, log: opts.Log, metrics: newMetrics(), cors: newCORS(opts.CORSOrigins), turns: newWakeTurns()}

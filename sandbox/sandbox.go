@@ -27,6 +27,9 @@ type Options struct {
 	Dir string
 	// Log receives the node's log; nil: nothing is logged.
 	Log *logrus.Logger
+
+	// A new chain.
+
 	// Shards is how many shards a new chain has. 0: one.
 	Shards int
 	// EpochLength is the number of blocks in an epoch of a new chain. 0: 43,200. A block must
@@ -35,6 +38,9 @@ type Options struct {
 	// Accounts are created with these balances and the keys of Named. On a fork, an account that
 	// exists already is changed to this balance and also gets the key.
 	Accounts map[primitives.AccountID]primitives.Balance
+
+	// A fork.
+
 	// Fork is a block of another chain that this chain continues: URL, URL@HEIGHT, URL@HASH or
 	// URL@tx:HASH, where URL is the JSON-RPC of a node. Shards and EpochLength must not be set with
 	// it.

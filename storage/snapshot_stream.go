@@ -219,7 +219,7 @@ func receiveIndex(d osDisk, r *hashReader) (err error) {
 		return wrapWrite("open index", err)
 	}
 	o := Options{WriteBuffer: maxWriteBuffer}
-	o.fill()
+	o.withDefaults()
 	db, err := openLevel(stor, &o, newDiskSpace(nil, 0))
 	if err != nil {
 		_ = stor.Close()

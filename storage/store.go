@@ -15,11 +15,14 @@ import (
 )
 
 // Options configure a store. The zero value of every field selects its default. Negative values are
-// not valid.
+// not valid. withDefaults sets the defaults.
 type Options struct {
 	// Identity is the chain of the folder. A new folder gets this identity. An existing folder of
 	// another chain is refused with ErrForeign. The zero value is the identity of no real chain.
 	Identity Identity
+
+	// Files and memory of the index and the log.
+
 	// WriteBuffer is the memory table of the index, in bytes. 0: a 32nd of the index's size on
 	// disk, between DefaultWriteBuffer and 64 MiB. Larger buffers make compactions rarer.
 	WriteBuffer int
@@ -28,6 +31,18 @@ type Options struct {
 	// SegmentSize is the size in bytes at which the log begins a new segment. 0: DefaultSegment.
 	// Garbage collection frees whole segments.
 	SegmentSize int64
+	// BucketHeights is the least number of heights of a history bucket, the unit in which garbage
+	// collection removes history (history_bucket.go). 0: DefaultBucketHeights.
+	BucketHeights primitives.Height
+	// StaleReadSize is the size of the index on disk, in bytes, from which on loads of trie
+	// subtrees use stale reads (index_stale.go). 0: DefaultStaleReadSize.
+	StaleReadSize int64
+	// NoCompression stores records uncompressed, for short-lived stores in memory. Default:
+	// compress.
+	NoCompression bool
+
+	// Blocks above the flat head.
+
 	// FlatHeadBytes is a number of bytes of state changes. FlatHeadDue returns true once the final
 	// blocks above the flat head have that many. 0: DefaultFlatHeadBytes. These changes are held in
 	// memory, and a restart replays them.
@@ -41,15 +56,12 @@ type Options struct {
 	// ResidentBytes is the same limit as a number of bytes of state changes. 0:
 	// DefaultResidentBytes.
 	ResidentBytes int
-	// BucketHeights is the least number of heights of a history bucket, the unit in which garbage
-	// collection removes history (history_bucket.go). 0: DefaultBucketHeights.
-	BucketHeights primitives.Height
-	// StaleReadSize is the size of the index on disk, in bytes, from which on loads of trie
-	// subtrees use stale reads (index_stale.go). 0: DefaultStaleReadSize.
-	StaleReadSize int64
-	// NoCompression stores records uncompressed, for short-lived stores in memory. Default:
-	// compress.
-	NoCompression bool
+
+	// The disk.
+
+	// NoSync leaves syncing to the operating system. Commits then survive a kill of the process,
+	// but not a power cut. Default: every commit is synced.
+	NoSync bool
 	// SpaceProbePeriod is the time between two probes of a full disk (disk_space.go).
 	// 0: DefaultSpaceProbePeriod.
 	SpaceProbePeriod time.Duration
@@ -57,9 +69,6 @@ type Options struct {
 	// to open its index for writing. Full.Reopen becomes true once there is room. Without it, Open
 	// fails with ErrFull.
 	ReadOnlyIfFull bool
-	// NoSync leaves syncing to the operating system. Commits then survive a kill of the process,
-	// but not a power cut. Default: every commit is synced.
-	NoSync bool
 }
 
 // Defaults of Options.FlatHeadBytes and Options.FlatHeadBlocks.
@@ -68,7 +77,8 @@ const (
 	DefaultFlatHeadBlocks = 16
 )
 
-func (o *Options) fill() {
+// withDefaults sets the fields that are zero.
+func (o *Options) withDefaults() {
 	setDefault(&o.BlockCache, DefaultBlockCache)
 	setDefault(&o.SegmentSize, DefaultSegment)
 	setDefault(&o.FlatHeadBytes, DefaultFlatHeadBytes)
@@ -149,7 +159,7 @@ func Exists(dir string) bool {
 func OpenMemory(d *MemDisk, o Options) (*Store, error) { return open(d, o) }
 
 func open(d disk, o Options) (*Store, error) {
-	o.fill()
+	o.withDefaults()
 	fresh, err := checkMark(d, o.Identity)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)

@@ -110,7 +110,7 @@ func (c chainView) Epoch(block primitives.Hash) (at production.Epoch, err error)
 // Start starts the actors at the engine's head. The Options must not change afterwards. Call Stop
 // to end the node.
 func Start(o Options) (*Node, error) {
-	if err := o.complete(); err != nil {
+	if err := o.withDefaults(); err != nil {
 		return nil, err
 	}
 	newSystem := system.NewSystem

@@ -21,7 +21,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Limits bound what clients may use at the same time. Zero fields mean the defaults.
+// Limits bound what clients may use at the same time. Zero fields mean the defaults, which
+// Options.withDefaults sets.
 type Limits struct {
 	Sessions int // maximum number of clients with an open session; 0: DefaultSessions
 	Parked   int // maximum number of requests that wait for a transaction; 0: DefaultParked
@@ -72,12 +73,28 @@ type Options struct {
 	// Options.Signature, so that a signature checked at submission is not checked again in the
 	// chunk. nil: the node creates one. The node closes it.
 	Signatures *signature.Checker
+
+	// Where blocks come from.
+
 	// Keys are the signing keys of this node's validators by account, for a chain without other
 	// validators. Empty: the node makes no blocks.
 	Keys map[primitives.AccountID]primitives.SecretKey
+	// Validator makes this node produce blocks together with other validators. It replaces Keys, and
+	// needs Network. The node sets most of its fields. nil: the node does not do so.
+	Validator *validatoractor.Options
+	// Replica: the node executes nothing and makes no blocks. Its blocks come from Give.
+	Replica bool
 	// Vote is the protocol version that this node's blocks announce (latest_protocol_version). 0:
 	// the version of the engine's upgrade schedule.
 	Vote primitives.ProtocolVersion
+	// Network configures the network actor. The node sets Engine, Log and Out. nil: the node has no
+	// network.
+	Network *network.Options
+	// Net gets the chain actor's messages for the network, in addition to the network actor.
+	Net Net
+
+	// When blocks are made.
+
 	// Mode says when blocks are made. A sandbox may change it. The zero value is
 	// production.Instant.
 	Mode production.Mode
@@ -89,19 +106,48 @@ type Options struct {
 	Linger time.Duration
 	// Delays are the timers of doomslug (consensus.* in config.json). They have no default.
 	Delays doomslug.Delays
+	// Clock returns the time for timestamps of blocks, in ns since 1970. nil: the system clock.
+	Clock func() uint64
+	// Begin is the initial state of the sandbox clock. nil: the sandbox clock follows Clock.
+	Begin *messages.Clock
+
+	// Pools and limits.
+
 	// Mempool limits each shard's pool. Zero fields mean no limit.
 	Mempool txpool.Limits
 	// Limits bound what clients use.
 	Limits Limits
-	// Clock returns the time for timestamps of blocks, in ns since 1970. nil: the system clock.
-	Clock func() uint64
+	// Seed determines the order of transaction groups in the pools. Zero: random.
+	Seed primitives.Hash
+	// Pooled gets the transactions that clients of this node submit, in addition to the network
+	// actor. nil: not called.
+	Pooled messages.Sender[messages.TransactionPooled]
+
+	// The process.
+
 	// Small means that the process runs many such nodes (sandbox worlds). The node then uses a
 	// small actor system.
 	Small bool
-	// Begin is the initial state of the sandbox clock. nil: the sandbox clock follows Clock.
-	Begin *messages.Clock
-	// Seed determines the order of transaction groups in the pools. Zero: random.
-	Seed primitives.Hash
+	// Thread is called while clients subscribe to blocks. It starts an additional thread for
+	// actors, and returns the function that stops it. nil: no thread.
+	Thread func() (done func())
+	// Failed is the folder for chunks that could not be applied and for the watchdog's stack dumps.
+	// Empty: none are written. FailedBuild is the program version in these files.
+	Failed, FailedBuild string
+	// Exit ends the process after the disk has failed under an actor. nil: the reason is logged and
+	// the process exits with ExitCode.
+	Exit func(who string, reason any, stack []byte)
+	// Room is called with the details when the disk is full, and with nil when it has space again.
+	// If the store must be reopened first, Room is called with Reopen set. nil: not called.
+	Room func(*storage.Full)
+	// Standstill is the time after which the watchdog reports a running handler or a waiting
+	// message. 0: DefaultStandstill.
+	Standstill time.Duration
+
+	// Observers.
+
+	// Log receives the node's log. nil: nothing is logged.
+	Log *logrus.Logger
 	// Summary is the time between summary lines in the log. 0: none.
 	Summary time.Duration
 	// OneIn is the sampling rate of traces: one in OneIn transactions is traced, if Traced is set.
@@ -109,40 +155,11 @@ type Options struct {
 	OneIn uint64
 	// Traced gets the trace of each sampled transaction when it is done. nil: tracing is off.
 	Traced func(*Trace)
-	// Thread is called while clients subscribe to blocks. It starts an additional thread for
-	// actors, and returns the function that stops it. nil: no thread.
-	Thread func() (done func())
 	// Observe is called for each accepted block, on the chain's goroutine; it delays the chain
 	// while it runs. nil: not called.
 	Observe func(*messages.BlockAccepted)
-	// Net gets the chain actor's messages for the network, in addition to the network actor.
-	Net Net
-	// Network configures the network actor. The node sets Engine, Log and Out. nil: the node has no
-	// network.
-	Network *network.Options
-	// Validator makes this node produce blocks together with other validators. It replaces Keys, and
-	// needs Network. The node sets most of its fields. nil: the node does not do so.
-	Validator *validatoractor.Options
-	// Replica: the node executes nothing and makes no blocks. Its blocks come from Give.
-	Replica bool
-	// Pooled gets the transactions that clients of this node submit, in addition to the network
-	// actor. nil: not called.
-	Pooled messages.Sender[messages.TransactionPooled]
-	Log    *logrus.Logger // nil: nothing is logged
-	// Failed is the folder for chunks that could not be applied and for the watchdog's stack dumps.
-	// Empty: none are written. FailedBuild is the program version in these files.
-	Failed, FailedBuild string
-	// Exit ends the process after the disk has failed under an actor. nil: the reason is logged and
-	// the process exits with ExitCode.
-	Exit func(who string, reason any, stack []byte)
 
-	// Room is called with the details when the disk is full, and with nil when it has space again.
-	// If the store must be reopened first, Room is called with Reopen set. nil: not called.
-	Room func(*storage.Full)
-
-	// Standstill is the time after which the watchdog reports a running handler or a waiting
-	// message. 0: DefaultStandstill.
-	Standstill time.Duration
+	// Tests.
 
 	// hooks let tests of this package observe and change the node. Zero: no hooks.
 	hooks Hooks
@@ -160,8 +177,8 @@ type Net struct {
 // ExitCode is the exit code after a disk failure that leaves the state in doubt.
 const ExitCode = 70
 
-// complete sets the defaults.
-func (o *Options) complete() error {
+// withDefaults sets the fields that are zero and have a default.
+func (o *Options) withDefaults() error {
 	if o.Log == nil {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.PanicLevel)
