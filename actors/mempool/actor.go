@@ -83,9 +83,10 @@ type Options struct {
 
 	// Checks.
 
-	// Check checks transactions against the state of the head and returns one Verdict for each. At
-	// most Checkers calls run concurrently. Both are required.
-	Check    func([]*primitives.SignedTransaction) []Verdict
+	// Check checks transactions against the state of the head and returns one Verdict for each.
+	// Required.
+	Check func([]*primitives.SignedTransaction) []Verdict
+	// Checkers is the maximum number of concurrent calls of Check. Required.
 	Checkers int
 	// Route means that a client's transaction whose shard this node does not track is sent to
 	// Out.Pooled. If Route is not set, the submission of such a transaction fails.

@@ -64,10 +64,10 @@ type Options struct {
 
 	// This node and its peers.
 
-	// Account and Key belong to this node's validator. An empty Account means that the node is no
-	// validator.
+	// Account is the account of this node's validator. Empty: the node is no validator.
 	Account primitives.AccountID
-	Key     primitives.SecretKey
+	// Key is the validator's key. Zero if Account is empty.
+	Key primitives.SecretKey
 	// Peer is the id of this node.
 	Peer wire.PeerID
 	// Remember stores the known peers for the next start. It is called when they have changed. nil:
@@ -83,9 +83,10 @@ type Options struct {
 	Eager bool
 	// Route says to which peers a transaction is sent.
 	Route Route
-	// Verify verifies signatures of blocks, and Signed verifies those of transactions. The caller may
-	// pass functions that cache results for later checks. nil: verification without a cache.
+	// Verify verifies signatures of blocks. The caller may pass a function that caches results for
+	// later checks. nil: verification without a cache.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+	// Signed verifies the signature of a transaction, as Verify does.
 	Signed func(*primitives.SignedTransaction) bool
 	// TxStatuses requests from peers the status of transactions in shards that are not tracked. nil:
 	// no such requests.

@@ -23,7 +23,7 @@ import (
 
 // RestoreOptions are the options of RestoreSnapshot.
 type RestoreOptions struct {
-	Home     string // home folder, whose existing files are not changed
+	Home     string                // home folder, whose existing files are not changed
 	Snapshot string                // folder of the snapshot
 	Replace  bool                  // move an existing chain to another folder instead of failing
 	Progress func(done, all int64) // receives numbers of bytes; nil: not called
