@@ -72,7 +72,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		if err := e.trim(entry); err != nil {
 			return nil, err
 		}
-		e.precompileNext(entry) // must come after trim, which replaces the roots in entry
+		e.precompiler.next(entry) // must come after trim, which replaces the roots in entry
 	}
 	u := &inFlightBlock{imp: p, onPersisted: stored}
 	err := e.Epochs(func(m *epoch.Manager) (err error) {

@@ -317,11 +317,11 @@ func (e *Engine) beginImport(
 	}
 	asked := false
 	for i := range p.jobs {
-		p.jobs[i].prove = e.wantsProof(j.EpochID, parent.Hash, p.jobs[i].ID)
+		p.jobs[i].prove = e.proofs.wants(e.epochs, j.EpochID, parent.Hash, p.jobs[i].ID)
 		asked = asked || p.jobs[i].prove
 	}
 	e.proofs.wanted.Store(asked)
-	e.precompileBlock(p)
+	e.precompiler.block(p)
 	return p, layout, nil
 }
 

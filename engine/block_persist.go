@@ -317,7 +317,7 @@ func (e *Engine) encodeImported(u *inFlightBlock) (*storage.Block, error) {
 	if err := e.saveLightClientBlock(b.Puts, entry, parent); err != nil {
 		return nil, fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
 	}
-	if err := e.saveProvenEpoch(b.Puts, entry, parent); err != nil {
+	if err := e.epochProofs.save(b.Puts, entry, parent); err != nil {
 		return nil, fmt.Errorf("engine: epoch sync proof at the start of epoch %v: %w", entry.Header().EpochID, err)
 	}
 	return b, nil

@@ -146,7 +146,8 @@ type Engine struct {
 	validBlocks     recentHashes // hashes of blocks that passed chain.ValidateBlock
 	pipeline        commitPipeline
 	headerChain     *HeaderChain
-	proofs          witnessCache
+	proofs          *witnessCache
+	epochProofs     *EpochProofs
 	witnesses       *WitnessChecker
 	times           Times
 	snapshots       *StateSnapshots
@@ -191,7 +192,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.ancestry.init(e)
 	e.pipeline.init()
-	e.proofs.limit = o.ProofBytes
+	e.precompiler.init(o.VM, c.ID)
 	var err error
 	if e.epochs, err = epoch.NewManager(c.Params, c.Configs, epochStore{e}); err != nil {
 		return nil, fmt.Errorf("engine: open the epoch manager: %w", err)
@@ -202,6 +203,8 @@ func Open(o Options) (*Engine, error) {
 	e.witnesses = newWitnessChecker(e, e.coding, o.MainResults)
 	e.snapshots = newStateSnapshots(e, &e.o)
 	e.headerChain = newHeaderChain(e)
+	e.proofs = newWitnessCache(e, &e.o)
+	e.epochProofs = &EpochProofs{store: e.store, chain: e, epochs: epochStore{e}}
 	if o.Store.Tip().Empty {
 		return e, e.begin()
 	}

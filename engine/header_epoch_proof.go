@@ -18,22 +18,42 @@ import (
 // block of epoch T+2. The id of epoch T+2 is the hash of the last block of epoch T. So all branches
 // with the same epoch T+2 have the same epoch T, and the entry is right for all of them.
 
+// EpochProofs builds epoch sync proofs, and owns their rows in the store. Exported methods are safe
+// for concurrent use.
+type EpochProofs struct {
+	store  *storage.Store
+	chain  provenChain
+	epochs epoch.Store // of the blocks
+}
+
+// provenChain is what EpochProofs reads of the engine. All methods are safe for concurrent use.
+type provenChain interface {
+	Genesis() *BlockNode
+	Head() *BlockNode
+	BlockNode(primitives.Hash) *BlockNode
+	Header(primitives.Hash) (*primitives.BlockHeader, error)
+	Epochs(func(*epoch.Manager) error) error
+}
+
+// EpochProofs returns the builder of epoch sync proofs.
+func (e *Engine) EpochProofs() *EpochProofs { return e.epochProofs }
+
 // provenRow returns the name of the row that stores the proof entry of epoch id.
 func provenRow(id primitives.EpochID) string { return "proven " + string(id[:]) }
 
-// saveProvenEpoch stores the proof entry of epoch T if entry is the first block of epoch T+2. It
+// save stores the proof entry of epoch T if entry is the first block of epoch T+2. It
 // stores nothing if entry is not the first block of an epoch, or if this node lacks blocks of epoch
 // T. A bootstrapped node lacks the blocks of the epochs before its start.
-func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) error {
+func (q *EpochProofs) save(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID {
 		return nil
 	}
-	p, err := e.provenEpoch(primitives.Hash(entry.Header().EpochID))
+	p, err := q.entry(primitives.Hash(entry.Header().EpochID))
 	if err != nil || p == nil {
 		return gone(err)
 	}
 	putProven(b, p)
-	return e.saveProofEnd(b, primitives.Hash(entry.Header().EpochID), p.Final)
+	return q.saveEnd(b, primitives.Hash(entry.Header().EpochID), p.Final)
 }
 
 // proofEnd is the name of the row that stores the end of a proof: the data of epoch T, to which the
@@ -44,22 +64,22 @@ const proofEnd = "proof end"
 
 // endOf fills p.Current for the epoch that ends with the block `last`, and p.Last for the epoch
 // before it. final is the header Final in the proof entry of the epoch that ends with `last`.
-func (e *Engine) endOf(p *headerchain.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
-	end, err := e.Header(last)
+func (q *EpochProofs) endOf(p *headerchain.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
+	end, err := q.chain.Header(last)
 	if err == nil {
-		err = e.lastEpoch(&p.Last, primitives.Hash(end.NextEpochID))
+		err = q.lastEpoch(&p.Last, primitives.Hash(end.NextEpochID))
 	}
 	if err == nil {
-		err = e.currentEpoch(&p.Current, last, final)
+		err = q.currentEpoch(&p.Current, last, final)
 	}
 	return err
 }
 
-// saveProofEnd stores the data from endOf for EpochProof. It does nothing if this node does not
+// saveEnd stores the data from endOf for Proof. It does nothing if this node does not
 // have the blocks.
-func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *primitives.BlockHeader) error {
+func (q *EpochProofs) saveEnd(b *storage.Batch, last primitives.Hash, final *primitives.BlockHeader) error {
 	p := new(headerchain.EpochProof)
-	if err := e.endOf(p, last, final); err != nil {
+	if err := q.endOf(p, last, final); err != nil {
 		return gone(err)
 	}
 	raw := storage.Raw(p.AppendBorsh(last[:]))
@@ -67,10 +87,10 @@ func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *pri
 	return nil
 }
 
-// savedProofEnd fills p with the data that saveProofEnd stored for the block `last`. It returns
+// savedEnd fills p with the data that saveEnd stored for the block `last`. It returns
 // storage.ErrGone if the stored data is for another block.
-func (e *Engine) savedProofEnd(p *headerchain.EpochProof, last primitives.Hash) error {
-	raw, err := storage.Misc.Get(e.store.Reader(), proofEnd)
+func (q *EpochProofs) savedEnd(p *headerchain.EpochProof, last primitives.Hash) error {
+	raw, err := storage.Misc.Get(q.store.Reader(), proofEnd)
 	if err != nil {
 		return err
 	}
@@ -99,22 +119,22 @@ func gone(err error) error {
 	return err
 }
 
-// provenEpoch returns the proof entry of the epoch that ends with the block `last`. It returns nil
+// entry returns the proof entry of the epoch that ends with the block `last`. It returns nil
 // for the first epoch, which has no entry.
-func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, error) {
-	end, err := e.Header(last)
+func (q *EpochProofs) entry(last primitives.Hash) (*headerchain.ProvenEpoch, error) {
+	end, err := q.chain.Header(last)
 	if err != nil || end.EpochID == (primitives.EpochID{}) {
 		return nil, err
 	}
-	second, err := e.Header(end.PrevHash)
+	second, err := q.chain.Header(end.PrevHash)
 	if err != nil {
 		return nil, err
 	}
 	p := &headerchain.ProvenEpoch{Versioned: true} // format of all protocol versions that this node supports
-	if p.Final, err = e.Header(second.PrevHash); err != nil {
+	if p.Final, err = q.chain.Header(second.PrevHash); err != nil {
 		return nil, err
 	}
-	err = e.Epochs(func(m *epoch.Manager) (err error) {
+	err = q.chain.Epochs(func(m *epoch.Manager) (err error) {
 		p.Producers, err = m.BlockProducersOrdered(end.EpochID)
 		return err
 	})
@@ -123,12 +143,12 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, er
 	return p, err
 }
 
-// provenEpochs returns the proof entries of all epochs, in order, up to the one that ends with the
+// entries returns the proof entries of all epochs, in order, up to the one that ends with the
 // block `last`.
-func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpoch, err error) {
+func (q *EpochProofs) entries(last primitives.Hash) (out []headerchain.ProvenEpoch, err error) {
 	place := map[primitives.EpochID]int{}
-	for id := primitives.EpochID(e.genesis.Hash); ; { // read the stored entries
-		raw, err := storage.Misc.Get(e.store.Reader(), provenRow(id))
+	for id := primitives.EpochID(q.chain.Genesis().Hash); ; { // read the stored entries
+		raw, err := storage.Misc.Get(q.store.Reader(), provenRow(id))
 		if err != nil {
 			if absent(err) != nil {
 				return nil, err
@@ -148,7 +168,7 @@ func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpo
 	}
 	var rest []headerchain.ProvenEpoch
 	for at := last; ; {
-		end, err := e.Header(at)
+		end, err := q.chain.Header(at)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +180,7 @@ func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpo
 			out = out[:i+1]
 			break
 		}
-		p, err := e.provenEpoch(at)
+		p, err := q.entry(at)
 		if err != nil {
 			return nil, err
 		}
@@ -170,30 +190,32 @@ func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpo
 	return append(out, rest...), nil
 }
 
-// ProofTarget returns the hash that identifies the current epoch sync proof: the last block of the
-// epoch to which EpochProof leads. That epoch is two epochs before the head's epoch.
-func (e *Engine) ProofTarget() primitives.Hash { return primitives.Hash(e.Head().Header().EpochID) }
+// Target returns the hash that identifies the current epoch sync proof: the last block of the
+// epoch to which Proof leads. That epoch is two epochs before the head's epoch.
+func (q *EpochProofs) Target() primitives.Hash {
+	return primitives.Hash(q.chain.Head().Header().EpochID)
+}
 
-// EpochProof builds an epoch sync proof that leads to the first block of the epoch two before the
+// Proof builds an epoch sync proof that leads to the first block of the epoch two before the
 // head's epoch, as neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). It returns
 // ErrNotYet if the chain has too few epochs, and storage.ErrGone if this node lacks data of older
-// epochs. A proof grows with the chain, so callers should cache it by ProofTarget. Safe for
+// epochs. A proof grows with the chain, so callers should cache it by Target. Safe for
 // concurrent use.
-func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
-	last := e.ProofTarget()
+func (q *EpochProofs) Proof() (*headerchain.EpochProof, error) {
+	last := q.Target()
 	p := new(headerchain.EpochProof)
 	var err error
 	if last.IsZero() {
 		return nil, fmt.Errorf("%w: epoch sync proof: the chain is in its first epoch", ErrNotYet)
 	}
-	if p.Epochs, err = e.provenEpochs(last); err != nil {
+	if p.Epochs, err = q.entries(last); err != nil {
 		return nil, fmt.Errorf("engine: epoch sync proof: %w", err)
 	}
 	if len(p.Epochs) < 2 { // no node accepts such a proof
 		return nil, fmt.Errorf("%w: epoch sync proof: the chain has only %d full epochs after the first", ErrNotYet, len(p.Epochs))
 	}
-	if err = e.endOf(p, last, p.Epochs[len(p.Epochs)-1].Final); err != nil && gone(err) == nil {
-		err = e.savedProofEnd(p, last)
+	if err = q.endOf(p, last, p.Epochs[len(p.Epochs)-1].Final); err != nil && gone(err) == nil {
+		err = q.savedEnd(p, last)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: epoch sync proof: %w", err)
@@ -202,8 +224,8 @@ func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 }
 
 // lastEpoch fills l for the epoch that ends with the block `last`.
-func (e *Engine) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error {
-	s := epochStore{e}
+func (q *EpochProofs) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error {
+	s := q.epochs
 	for _, x := range []struct {
 		into *(*epoch.BlockInfo)
 		hash func() primitives.Hash
@@ -239,24 +261,24 @@ func (e *Engine) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error
 
 // currentEpoch fills c for the epoch that ends with the block `last`: its first block, the two
 // blocks before, and the proof that the first block is in the block Merkle tree of final.
-func (e *Engine) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash, final *primitives.BlockHeader) error {
-	info, err := (epochStore{e}).BlockInfo(last)
+func (q *EpochProofs) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash, final *primitives.BlockHeader) error {
+	info, err := q.epochs.BlockInfo(last)
 	if err == nil && info == nil {
 		err = fmt.Errorf("block %v: %w", last, storage.ErrGone)
 	}
 	if err != nil {
 		return err
 	}
-	if c.First, err = e.Header(info.EpochFirstBlock); err != nil {
+	if c.First, err = q.chain.Header(info.EpochFirstBlock); err != nil {
 		return err
 	}
-	if c.Prev, err = e.Header(c.First.PrevHash); err != nil {
+	if c.Prev, err = q.chain.Header(c.First.PrevHash); err != nil {
 		return err
 	}
-	if c.PrevPrev, err = e.Header(c.Prev.PrevHash); err != nil {
+	if c.PrevPrev, err = q.chain.Header(c.Prev.PrevHash); err != nil {
 		return err
 	}
-	trees := blockTrees{e}
+	trees := blockTrees{q}
 	if c.Path, err = primitives.BlockMerkleProof(trees, c.First.Hash(), final.Hash()); err != nil {
 		return err
 	}
@@ -265,13 +287,13 @@ func (e *Engine) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash,
 }
 
 // blockTrees implements the lookups that primitives.BlockMerkleProof needs.
-type blockTrees struct{ e *Engine }
+type blockTrees struct{ q *EpochProofs }
 
 func (s blockTrees) BlockMerkleTree(hash primitives.Hash) (*primitives.PartialMerkleTree, error) {
-	if at := s.e.BlockNode(hash); at != nil {
+	if at := s.q.chain.BlockNode(hash); at != nil {
 		return at.Tree.Clone(), nil
 	}
-	rec, err := s.e.store.BlockByHash(hash)
+	rec, err := s.q.store.BlockByHash(hash)
 	if err != nil {
 		return nil, err
 	}
@@ -284,6 +306,6 @@ func (s blockTrees) BlockMerkleTree(hash primitives.Hash) (*primitives.PartialMe
 }
 
 func (s blockTrees) BlockAtLeaf(leaf uint64) (primitives.Hash, error) {
-	ref, err := s.e.store.OrdinalAt(leaf + 1)
+	ref, err := s.q.store.OrdinalAt(leaf + 1)
 	return ref.Hash, err
 }

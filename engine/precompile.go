@@ -23,8 +23,8 @@ import (
 // or call is paid for, so that free transactions cannot keep the compiler busy.
 //
 // Outline. Most calls are known before they run: from the outgoing receipts of a block as soon as
-// it is applied (precompileNext), and from the receipts and local transactions of a block when its
-// chunks arrive (precompileBlock). Both fill a precompileScan, which reads the code of the called
+// it is applied (precompiler.next), and from the receipts and local transactions of a block when
+// its chunks arrive (precompiler.block). Both fill a precompileScan, which reads the code of the called
 // accounts from the state on a goroutine of its own and queues what the VM has not compiled. Code
 // that validators announce for shards which this node does not hold enters through Precompile. A
 // receipt that is delayed or waits for data needs no scan when it runs, because its code was
@@ -48,7 +48,9 @@ const (
 // precompiler is the queue of code to compile before its first call. Its methods are safe for
 // concurrent use.
 type precompiler struct {
-	looks sync.WaitGroup // counts running goroutines of startPrecompile
+	vm    action.Precompiler // nil: the VM compiles nothing ahead
+	chain string             // id of the chain
+	looks sync.WaitGroup     // counts running goroutines of start
 
 	mu      sync.Mutex
 	codes   map[codeKey]bool // codes that are queued or being compiled
@@ -68,6 +70,12 @@ type queuedCode struct {
 	code []byte
 }
 
+// init sets the VM and the id of the chain.
+func (h *precompiler) init(vm action.VM, chain string) {
+	h.vm, _ = vm.(action.Precompiler)
+	h.chain = chain
+}
+
 // accepts returns whether c is neither queued nor being compiled, and the byte bound is not
 // reached.
 func (h *precompiler) accepts(c codeKey) bool {
@@ -78,7 +86,7 @@ func (h *precompiler) accepts(c codeKey) bool {
 
 // push queues a copy of code. It does nothing if the code is already queued or would exceed the
 // byte bound.
-func (h *precompiler) push(vm action.Precompiler, c codeKey, code []byte) {
+func (h *precompiler) push(c codeKey, code []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.codes[c] || h.bytes+len(code) > precompileBytes {
@@ -92,7 +100,7 @@ func (h *precompiler) push(vm action.Precompiler, c codeKey, code []byte) {
 	h.queue = append(h.queue, queuedCode{c, bytes.Clone(code)})
 	if h.workers < precompileWorkers {
 		h.workers++
-		go h.work(vm) // closing the VM ends this goroutine; no code waits for its end
+		go h.work(h.vm) // closing the VM ends this goroutine; no code waits for its end
 	}
 }
 
@@ -114,7 +122,6 @@ func (h *precompiler) work(vm action.Precompiler) {
 
 // precompileScan collects the code that a block will run.
 type precompileScan struct {
-	vm    action.Precompiler
 	entry *BlockNode // block whose states are read
 	seen  map[contractKey]bool
 	list  []scanItem
@@ -133,14 +140,13 @@ type scanItem struct {
 	paid func() bool // returns whether the signer can pay for the actions; nil: they are paid for already
 }
 
-// newPrecompileScan returns an empty scan of the states of entry, which the caller holds. It
-// returns nil if the VM does not support precompilation.
-func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
-	vm, ok := e.o.VM.(action.Precompiler)
-	if !ok {
+// newScan returns an empty scan of the states of entry, which the caller holds. It returns nil if
+// the VM does not support precompilation.
+func (h *precompiler) newScan(entry *BlockNode) *precompileScan {
+	if h.vm == nil {
 		return nil
 	}
-	return &precompileScan{vm: vm, entry: entry}
+	return &precompileScan{entry: entry}
 }
 
 // add records the code that actions deploy or call. The account `from` sends the actions, and the
@@ -198,11 +204,11 @@ func (h *precompileScan) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	}
 }
 
-// precompileBlock precompiles the code that a block will run. It reads the code from the states
+// block precompiles the code that a block will run. It reads the code from the states
 // after the block's parent.
-func (e *Engine) precompileBlock(p *BlockImport) {
-	h := e.newPrecompileScan(p.parent)
-	if h == nil {
+func (h *precompiler) block(p *BlockImport) {
+	s := h.newScan(p.parent)
+	if s == nil {
 		return
 	}
 	for i := range p.jobs {
@@ -210,10 +216,10 @@ func (e *Engine) precompileBlock(p *BlockImport) {
 		if p.jobs[i].notHeld() {
 			continue
 		}
-		h.addReceipts(in.Trie, in.Incoming)
-		h.addLocal(in)
+		s.addReceipts(in.Trie, in.Incoming)
+		s.addLocal(in)
 	}
-	e.startPrecompile(h, p.entry)
+	h.start(s, p.entry)
 }
 
 // addLocal records the transactions of a chunk that run in that chunk because the signer is also
@@ -227,11 +233,11 @@ func (h *precompileScan) addLocal(in *apply.Input) {
 	}
 }
 
-// precompileNext precompiles the code that the outgoing receipts of an applied block run in the
+// next precompiles the code that the outgoing receipts of an applied block run in the
 // next block, for receivers in held shards.
-func (e *Engine) precompileNext(entry *BlockNode) {
-	h := e.newPrecompileScan(entry)
-	if h == nil {
+func (h *precompiler) next(entry *BlockNode) {
+	s := h.newScan(entry)
+	if s == nil {
 		return
 	}
 	for i := range entry.Shards {
@@ -244,40 +250,40 @@ func (e *Engine) precompileNext(entry *BlockNode) {
 				continue
 			}
 			if to, err := entry.Layout.Index(entry.Layout.ShardOf(r.ReceiverID)); err == nil && entry.Shards[to].Held() {
-				h.add(entry.trieOf(to), r.PredecessorID, r.ReceiverID, a.Actions, nil)
+				s.add(entry.trieOf(to), r.PredecessorID, r.ReceiverID, a.Actions, nil)
 			}
 		}
 	}
-	e.startPrecompile(h, entry)
+	h.start(s, entry)
 }
 
-// startPrecompile starts a goroutine that reads the recorded code and queues the code that is not
+// start starts a goroutine that reads the recorded code and queues the code that is not
 // compiled yet. The goroutine holds the scan's states until it ends.
-func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
-	if len(h.list) == 0 || !h.entry.Acquire() {
+func (h *precompiler) start(s *precompileScan, entry *BlockNode) {
+	if len(s.list) == 0 || !s.entry.Acquire() {
 		return
 	}
-	rules := &entry.Config.Wasm
-	e.precompiler.looks.Go(func() {
-		defer h.entry.Release()
+	rules, vm := &entry.Config.Wasm, h.vm
+	h.looks.Go(func() {
+		defer s.entry.Release()
 		left := precompileBytes // number of code bytes that may still be read
-		for i := range h.list {
-			x := &h.list[i]
+		for i := range s.list {
+			x := &s.list[i]
 			take := func(hash primitives.Hash, code func() []byte) {
 				c := codeKey{hash, rules}
-				if left <= 0 || h.vm.Ready(hash, rules) || !e.precompiler.accepts(c) || x.paid != nil && !x.paid() {
+				if left <= 0 || vm.Ready(hash, rules) || !h.accepts(c) || x.paid != nil && !x.paid() {
 					return
 				}
 				if b := code(); b != nil {
 					left -= len(b)
-					e.precompiler.push(h.vm, c, b)
+					h.push(c, b)
 				}
 			}
 			if x.code != nil {
 				take(primitives.HashBytes(x.code), func() []byte { return x.code })
 				continue
 			}
-			lookContractIn(x.trie, e.chain.ID, &x.codeRef, take)
+			lookContractIn(x.trie, h.chain, &x.codeRef, take)
 		}
 	})
 }
@@ -287,15 +293,15 @@ func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 // speeds up the first witness of such a shard that calls it. Precompile returns at once. Safe for
 // concurrent use.
 func (e *Engine) Precompile(codes [][]byte) {
-	vm, ok := e.o.VM.(action.Precompiler)
-	if !ok {
+	h := &e.precompiler
+	if h.vm == nil {
 		return
 	}
 	rules := &e.Head().Config.Wasm
 	for _, code := range codes {
 		c := codeKey{primitives.HashBytes(code), rules}
-		if !vm.Ready(c.hash, rules) && e.precompiler.accepts(c) {
-			e.precompiler.push(vm, c, code)
+		if !h.vm.Ready(c.hash, rules) && h.accepts(c) {
+			h.push(c, code)
 		}
 	}
 }

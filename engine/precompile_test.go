@@ -79,7 +79,7 @@ func TestCalledCodeIsPrecompiledOnce(t *testing.T) {
 	n, _ := pendingNode(t)
 	n.runActions(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
 	vm := &precompileVM{requested: make(chan string, 10), end: make(chan struct{})}
-	n.o.VM = vm
+	n.setVM(vm)
 	call, use := &primitives.FunctionCall{Method: "run", Gas: 10e12}, &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: owner}}
 	next := func(txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
 		return n.make(n.Head().Hash, n.Head().Height()+1, false, txs...)
@@ -119,19 +119,25 @@ func TestCalledCodeIsPrecompiledOnce(t *testing.T) {
 	vm.wantPrecompiled(t, n, "a block of which one code is not compiled", "theirs")
 }
 
+// setVM changes the VM of an open engine.
+func (n *node) setVM(vm action.VM) {
+	n.o.VM = vm
+	n.precompiler.init(vm, n.chain.ID)
+}
+
 // TestPrecompileIsBoundedOverAllBlocks: the bounds of running compilations and of queued bytes
 // apply to all blocks together, and no code is compiled twice. Code that exceeds the bounds is
 // refused until earlier compilations end.
 func TestPrecompileIsBoundedOverAllBlocks(t *testing.T) {
 	vm := &precompileVM{requested: make(chan string, 100), end: make(chan struct{})}
-	var h precompiler
+	h := precompiler{vm: vm}
 	rules := &parameters.MustGet(parameters.Release(86)).Wasm
 	push := func(n byte, size int) {
 		code := make([]byte, size)
 		code[0] = n
 		c := codeKey{primitives.Hash{n}, rules}
 		for range 2 {
-			h.push(vm, c, code)
+			h.push(c, code)
 		}
 		if h.accepts(c) {
 			t.Errorf("code %d would be accepted twice", n)
@@ -203,13 +209,14 @@ func TestPrecompileReadsStateWhileTrimEvicts(t *testing.T) {
 	n := openWith(t, g, storage.NewMemDisk(), storage.Options{}, trie.Options{Poison: true, Frontier: 256})
 	vm := &waitingVM{precompileVM{requested: make(chan string, 10), end: make(chan struct{})},
 		primitives.HashBytes([]byte("more")), make(chan struct{})}
-	n.o.VM = &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("theirs"))}, end: make(chan struct{})}
+	n.setVM(&precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("theirs"))}, end: make(chan struct{})})
 	n.runActions(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
 	n.runActions(2, deploys("more"))
 	if err := n.AdvanceFlatHead(); err != nil { // so that trim may evict the nodes unchanged since then
 		t.Fatal(err)
 	}
-	n.o.VM, n.o.StateBytes = vm, 1
+	n.setVM(vm)
+	n.o.StateBytes = 1
 	call, use := &primitives.FunctionCall{Method: "run", Gas: 10e12}, &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: owner}}
 	n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false, n.signed(there, owner, 1, call), n.signed(owner, there, 3, use, call)))
 	if n.Evicted() == 0 {
@@ -223,11 +230,11 @@ func TestPrecompileReadsStateWhileTrimEvicts(t *testing.T) {
 // already. Without a VM nothing happens.
 func TestAnnouncedCodeIsPrecompiledOnce(t *testing.T) {
 	n, _ := pendingNode(t)
-	n.o.VM = nil
+	n.setVM(nil)
 	n.Precompile([][]byte{[]byte("one")})
 	vm := &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("ready"))},
 		requested: make(chan string, 10), end: make(chan struct{})}
-	n.o.VM = vm
+	n.setVM(vm)
 	n.Precompile([][]byte{[]byte("two"), []byte("ready"), []byte("one"), []byte("two")})
 	vm.wantPrecompiled(t, n, "announced code", "one", "two")
 }

@@ -59,6 +59,9 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	c.witnesses = newWitnessChecker(c, c.coding, o.MainResults)
 	c.snapshots = newStateSnapshots(c, &c.o)
 	c.headerChain = newHeaderChain(c)
+	c.proofs = newWitnessCache(c, &c.o)
+	c.epochProofs = &EpochProofs{store: c.store, chain: c, epochs: epochStore{c}}
+	c.precompiler.init(c.o.VM, c.chain.ID)
 	c.ancestry.init(c)
 	c.pipeline.init()
 	e.epochMu.Lock()

@@ -184,7 +184,7 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 			return fmt.Errorf("engine: store the upper trie levels of shard %d: %w", s.ID, err)
 		}
 	}
-	if err := e.saveProofs(f.to); err != nil {
+	if err := e.proofs.save(f.to); err != nil {
 		return err
 	}
 	if err := e.snapshots.makeSnapshots(f.from); err != nil { // make the snapshots that a crash prevented

@@ -74,7 +74,7 @@ func (e *Engine) resume() error {
 		final = storage.BlockRef{Height: e.chain.Height, Hash: first.Hash}
 	}
 	e.show(&head{entry: at, final: final})
-	return errors.Join(e.loadProofs(), e.snapshots.loadSnapshots(e.flatHead.Layout.NumShards()))
+	return errors.Join(e.proofs.load(), e.snapshots.loadSnapshots(e.flatHead.Layout.NumShards()))
 }
 
 // waiting is a block whose states are to be restored. rec is nil if the block is the flat head.

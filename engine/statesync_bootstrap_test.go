@@ -75,7 +75,7 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 	if _, err := maker.WholeBlock(list[5].Hash()); err == nil {
 		t.Fatal("nothing was collected")
 	}
-	proof, err := maker.EpochProof()
+	proof, err := maker.EpochProofs().Proof()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,11 +255,11 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 			t.Errorf("shard %d: root %v, want %v", i, got, want)
 		}
 	}
-	want, err := maker.EpochProof()
+	want, err := maker.EpochProofs().Proof()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := n.EpochProof()
+	got, err := n.EpochProofs().Proof()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,13 +5,19 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // witnessCache keeps transitions until their witnesses are built. Transitions that are not in the
 // cache are computed again. The size of the cache is bounded. It evicts the oldest transitions
 // first. Safe for concurrent use.
 type witnessCache struct {
+	store   *storage.Store
+	chain   transitionChain
+	account primitives.AccountID // Options.ProofsFor
+
 	limit  int64 // maximum of size; 0: the cache keeps nothing
 	mu     sync.Mutex
 	kept   map[proofKey]*Transition
@@ -19,6 +25,29 @@ type witnessCache struct {
 	size   int64       // bytes of the kept transitions
 	saved  atomic.Bool // the store has a transitions row (witness_store.go)
 	wanted atomic.Bool // the last imported block has a transition that must be kept
+}
+
+// transitionChain is what witnessCache reads of the engine. All methods are safe for concurrent use.
+type transitionChain interface {
+	Epochs(func(*epoch.Manager) error) error
+	Transitions(prev primitives.Hash, shard primitives.ShardID) (main *Transition, implicit []*Transition, err error)
+	childrenOf(primitives.Hash) []*BlockNode
+}
+
+func newWitnessCache(chain transitionChain, o *Options) *witnessCache {
+	return &witnessCache{store: o.Store, chain: chain, account: o.ProofsFor, limit: o.ProofBytes}
+}
+
+// childrenOf returns the children of a block in memory, in any order.
+func (e *Engine) childrenOf(block primitives.Hash) (out []*BlockNode) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, x := range e.entries {
+		if x.Header().PrevHash == block {
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 type proofKey struct {

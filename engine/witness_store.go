@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/state"
@@ -23,45 +24,49 @@ const transitionsRow = "transitions"
 // A record of the log has at most 1 GiB, and a failed write of the row would stop the node.
 const maxSavedTransitions = 512 << 20
 
-// wantsProof returns whether to keep the transition of a shard in a child of parent. id is the
+// wants returns whether to keep the transition of a shard in a child of parent. id is the
 // child's epoch. Without Options.ProofsFor it returns true. Otherwise it returns true if that
 // account produces chunks of the shard in this epoch or the next, and that epoch has other
 // validators. The caller holds epochMu.
-func (e *Engine) wantsProof(id primitives.EpochID, parent primitives.Hash, shard primitives.ShardID) bool {
-	if e.proofs.limit == 0 {
+func (p *witnessCache) wants(
+	m *epoch.Manager,
+	id primitives.EpochID,
+	parent primitives.Hash,
+	shard primitives.ShardID,
+) bool {
+	if p.limit == 0 {
 		return false
 	}
-	account := e.o.ProofsFor
+	account := p.account
 	if account == "" {
 		return true
 	}
-	if e.hasOtherValidators(id) {
-		if cares, err := e.epochs.CaresAboutShard(id, account, shard); err == nil && cares {
+	if hasOtherValidators(m, id) {
+		if cares, err := m.CaresAboutShard(id, account, shard); err == nil && cares {
 			return true
 		}
 	}
-	next, err := e.epochs.NextEpochIDFromPrev(parent)
-	if err != nil || !e.hasOtherValidators(next) {
+	next, err := m.NextEpochIDFromPrev(parent)
+	if err != nil || !hasOtherValidators(m, next) {
 		return false
 	}
-	cares, err := e.epochs.CaresAboutShardNextEpoch(parent, account, shard)
+	cares, err := m.CaresAboutShardNextEpoch(parent, account, shard)
 	return err == nil && cares
 }
 
-// hasOtherValidators returns whether an epoch has more than one validator. The caller holds
-// epochMu.
-func (e *Engine) hasOtherValidators(id primitives.EpochID) bool {
-	info, err := e.epochs.EpochInfo(id)
+// hasOtherValidators returns whether an epoch has more than one validator.
+func hasOtherValidators(m *epoch.Manager, id primitives.EpochID) bool {
+	info, err := m.EpochInfo(id)
 	return err == nil && len(info.Validators) > 1
 }
 
-// saveProofs stores the transitions that cannot be computed after the flat head has advanced to the
+// save stores the transitions that cannot be computed after the flat head has advanced to the
 // block `to`. It runs before the advance, concurrently with the engine's goroutine. It omits
 // transitions beyond the limit and those that cannot be computed. A later request for an omitted
 // transition fails.
-func (e *Engine) saveProofs(to *BlockNode) error {
-	list := e.transitionsToSave(to)
-	if len(list) == 0 && !e.proofs.saved.Load() {
+func (p *witnessCache) save(to *BlockNode) error {
+	list := p.toSave(to)
+	if len(list) == 0 && !p.saved.Load() {
 		return nil
 	}
 	var batch storage.Batch
@@ -71,22 +76,22 @@ func (e *Engine) saveProofs(to *BlockNode) error {
 		row := storage.Raw(appendTransitions(nil, list))
 		storage.Misc.Put(&batch, transitionsRow, &row)
 	}
-	if err := e.store.Write(&batch); err != nil {
+	if err := p.store.Write(&batch); err != nil {
 		return fmt.Errorf("engine: save transitions up to block %d: %w", to.Height(), err)
 	}
-	e.proofs.saved.Store(len(list) > 0)
+	p.saved.Store(len(list) > 0)
 	return nil
 }
 
-// transitionsToSave returns the transitions at or below the block `to`, the next flat head, that
+// toSave returns the transitions at or below the block `to`, the next flat head, that
 // later chunks may need.
-func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
-	if e.proofs.limit == 0 {
+func (p *witnessCache) toSave(to *BlockNode) (list []*Transition) {
+	if p.limit == 0 {
 		return nil
 	}
-	seen, size, limit := map[*Transition]bool{}, int64(0), min(e.proofs.limit, maxSavedTransitions)
-	for _, id := range e.shardsWithoutChunk(to) {
-		main, implicit, err := e.Transitions(to.Hash, id)
+	seen, size, limit := map[*Transition]bool{}, int64(0), min(p.limit, maxSavedTransitions)
+	for _, id := range p.shardsWithoutChunk(to) {
+		main, implicit, err := p.chain.Transitions(to.Hash, id)
 		if err != nil {
 			continue
 		}
@@ -105,40 +110,34 @@ func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 // shardsWithoutChunk returns the shards whose transitions are wanted and that have no new chunk in
 // at least one child of the block `to`. If the block has no child yet, it returns all shards whose
 // transitions are wanted.
-func (e *Engine) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
-	var children []*BlockNode
-	e.mu.RLock()
-	for _, x := range e.entries {
-		if x.Header().PrevHash == to.Hash {
-			children = append(children, x)
+func (p *witnessCache) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
+	children := p.chain.childrenOf(to.Hash)
+	_ = p.chain.Epochs(func(m *epoch.Manager) error { // without the epoch, no transition is wanted
+		layout, err := m.ShardLayoutFromPrev(to.Hash)
+		if err != nil {
+			return err
 		}
-	}
-	e.mu.RUnlock()
-	e.epochMu.Lock()
-	defer e.epochMu.Unlock()
-	layout, err := e.epochs.ShardLayoutFromPrev(to.Hash)
-	if err != nil {
+		id, err := m.EpochIDFromPrev(to.Hash)
+		if err != nil {
+			return err
+		}
+		for i, shard := range layout.ShardIDs() {
+			missed := len(children) == 0
+			for _, c := range children {
+				missed = missed || c.Block.Body.Chunks[i].HeightIncluded != c.Height()
+			}
+			if missed && p.wants(m, id, to.Hash, shard) {
+				out = append(out, shard)
+			}
+		}
 		return nil
-	}
-	id, err := e.epochs.EpochIDFromPrev(to.Hash)
-	if err != nil {
-		return nil
-	}
-	for i, shard := range layout.ShardIDs() {
-		missed := len(children) == 0
-		for _, c := range children {
-			missed = missed || c.Block.Body.Chunks[i].HeightIncluded != c.Height()
-		}
-		if missed && e.wantsProof(id, to.Hash, shard) {
-			out = append(out, shard)
-		}
-	}
+	})
 	return out
 }
 
-// loadProofs puts the saved transitions into the cache.
-func (e *Engine) loadProofs() error {
-	raw, err := storage.Misc.Get(e.store.Reader(), transitionsRow)
+// load puts the saved transitions into the cache.
+func (p *witnessCache) load() error {
+	raw, err := storage.Misc.Get(p.store.Reader(), transitionsRow)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
@@ -149,9 +148,9 @@ func (e *Engine) loadProofs() error {
 	if err != nil {
 		return fmt.Errorf("engine: load the saved transitions: %w", err)
 	}
-	e.proofs.saved.Store(true)
+	p.saved.Store(true)
 	for _, t := range list {
-		e.proofs.keep(t)
+		p.keep(t)
 	}
 	return nil
 }

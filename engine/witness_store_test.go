@@ -116,7 +116,7 @@ func TestSavedTransitionsFitIntoLogRecord(t *testing.T) {
 		t.Fatalf("only %d bytes of proofs are in memory", all)
 	}
 	size := int64(0)
-	for _, x := range n.transitionsToSave(n.Head()) {
+	for _, x := range n.proofs.toSave(n.Head()) {
 		size += x.size()
 	}
 	if size == 0 || size > maxSavedTransitions {

@@ -90,12 +90,12 @@ func (p *stateServer) of(sync primitives.Hash) *engine.ServedSnapshot {
 func (p *stateServer) epochProof() []byte {
 	p.proofMu.Lock()
 	defer p.proofMu.Unlock()
-	target := p.e.ProofTarget()
+	target := p.e.EpochProofs().Target()
 	if target == p.proofOf && (p.proof != nil || p.proofErr != nil) {
 		return p.proof
 	}
 	p.proofOf, p.proof, p.proofErr = target, nil, nil
-	x, err := p.e.EpochProof()
+	x, err := p.e.EpochProofs().Proof()
 	if err != nil {
 		p.proofErr = err
 		return nil

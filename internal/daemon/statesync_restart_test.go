@@ -144,11 +144,11 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	if f := ask(t, b, "query", map[string]any{"request_type": "view_account", "finality": "final", "account_id": "near"}, &none); f != "" {
 		t.Error(f)
 	}
-	want, err := a.Engine.EpochProof()
+	want, err := a.Engine.EpochProofs().Proof()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := b.Engine.EpochProof()
+	got, err := b.Engine.EpochProofs().Proof()
 	if err != nil || !bytes.Equal(got.AppendBorsh(nil), want.AppendBorsh(nil)) {
 		t.Errorf("the proof differs, %v", err)
 	}

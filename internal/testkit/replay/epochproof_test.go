@@ -69,7 +69,7 @@ func TestEpochSyncProofEqualsNeards(t *testing.T) {
 			t.Fatal(err)
 		}
 		collected += c.Blocks
-		p, err := e.EpochProof()
+		p, err := e.EpochProofs().Proof()
 		if errors.Is(err, engine.ErrNotYet) {
 			early++
 			continue
