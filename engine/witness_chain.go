@@ -164,7 +164,7 @@ func (e *Engine) CodeOf(
 	}
 	prev := e.Head()
 	if prev.Height()+1 < k.HeightCreated {
-		return nil, fmt.Errorf("%w: the parent block of height %d", partialwitness.ErrEarly, k.HeightCreated-1)
+		return nil, fmt.Errorf("%w: it has height %d", partialwitness.ErrEarly, k.HeightCreated-1)
 	}
 	for prev.Height()+1 > k.HeightCreated { // a short loop, because the parent is above the final block
 		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
@@ -179,7 +179,8 @@ func (e *Engine) CodeOf(
 		return nil, err
 	}
 	if at != (primitives.TransitionKey{Block: s.last.Hash, ShardID: s.shard}) {
-		return nil, fmt.Errorf("%w: block %v does not have the chunk's main transition", partialwitness.ErrContracts, at.Block)
+		return nil, fmt.Errorf("%w: the request names shard %d in block %v, expected shard %d in block %v, the chunk's main transition", partialwitness.ErrContracts,
+			at.ShardID, at.Block, s.shard, s.last.Hash)
 	}
 	main, _, err := e.Transitions(prev.Hash, k.ShardID)
 	if err != nil {

@@ -106,13 +106,13 @@ func (v *WitnessChecker) CheckChunk(c *primitives.Chunk) (held bool, err error) 
 	// A chunk with another height would have another producer, whose signature the caller has not
 	// checked. A witness needs no such check, because the signature of its parts covers the height.
 	case h.HeightCreated != prev.Height()+1:
-		return true, bad("its chunk has height_created %d, but its parent has height %d", h.HeightCreated, prev.Height())
+		return true, bad("height_created of the chunk is %d, must be %d, one above its parent", h.HeightCreated, prev.Height()+1)
 	case h.HeightIncluded != 0:
-		return true, bad("its chunk header has height_included %d, want 0", h.HeightIncluded)
+		return true, bad("height_included of the chunk header is %d, must be 0", h.HeightIncluded)
 	}
 	for _, tx := range c.Transactions {
 		if err := verify.Form(rules.config, tx); err != nil {
-			return true, bad("its new transaction %v: %w", tx.Hash(), err)
+			return true, bad("new transaction %v is invalid: %w", tx.Hash(), err)
 		}
 	}
 	return v.chain.checkByState(prev, rules.layout, c)
@@ -144,13 +144,13 @@ func (v *WitnessChecker) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode,
 		return nil, nil, err
 	// This check comes first, because data of an old block may have been garbage collected.
 	case h.HeightCreated != prev.Height()+1 && prev.Height() < v.chain.TipFinal().Height:
-		return nil, nil, bad("its chunk has height_created %d, but its parent has height %d", h.HeightCreated, prev.Height())
+		return nil, nil, bad("height_created of the chunk is %d, must be %d, one above its parent", h.HeightCreated, prev.Height()+1)
 	}
 	if next, err = v.chain.rulesAfter(prev); err != nil {
 		return nil, nil, err
 	}
 	if !next.layout.Has(h.ShardID) {
-		return nil, nil, bad("its shard %d is not in the layout", h.ShardID)
+		return nil, nil, bad("the shard layout after the chunk's parent has no shard %d", h.ShardID)
 	}
 	return prev, next, nil
 }
@@ -171,11 +171,11 @@ func (v *WitnessChecker) checkForm(w *primitives.ChunkStateWitness) (*span, []*p
 		return nil, nil, err
 	}
 	if w.EpochID != s.epoch {
-		return nil, nil, bad("it states epoch %v, not that of the chunk", w.EpochID)
+		return nil, nil, bad("the witness states epoch %v, expected the chunk's epoch %v", w.EpochID, s.epoch)
 	}
 	for _, tx := range w.NewTransactions {
 		if err := verify.Form(next.config, tx); err != nil {
-			return nil, nil, bad("its new transaction %v: %w", tx.Hash(), err)
+			return nil, nil, bad("new transaction %v is invalid: %w", tx.Hash(), err)
 		}
 	}
 	receipts, err := s.receipts(w.Sources)
@@ -183,10 +183,10 @@ func (v *WitnessChecker) checkForm(w *primitives.ChunkStateWitness) (*span, []*p
 		return nil, nil, err
 	}
 	if got := receiptsHash(receipts); got != w.AppliedReceipts {
-		return nil, nil, bad("its receipts hash to %v, but it states %v", got, w.AppliedReceipts)
+		return nil, nil, bad("the receipts in the witness hash to %v, but the witness states hash %v", got, w.AppliedReceipts)
 	}
 	if root := chain.TxRoot(w.Transactions); root != s.last.Block.Body.Chunks[s.index].TxRoot {
-		return nil, nil, bad("its transactions have root %v, not the chunk header's", root)
+		return nil, nil, bad("the transactions in the witness have root %v, expected %v as in the previous chunk's header", root, s.last.Block.Body.Chunks[s.index].TxRoot)
 	}
 	return s, receipts, nil
 }
@@ -197,7 +197,7 @@ func (v *WitnessChecker) checkForm(w *primitives.ChunkStateWitness) (*span, []*p
 func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt, error) {
 	if s.genesis() {
 		if len(proofs) > 0 {
-			return nil, bad("it has %d receipt proofs, but a chunk after the genesis needs none", len(proofs))
+			return nil, bad("the witness has %d receipt proofs, must have 0: the shard's previous chunk is that of the genesis", len(proofs))
 		}
 		return nil, nil
 	}
@@ -217,11 +217,11 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 			p := by[h.ChunkHash()]
 			switch {
 			case p == nil:
-				return nil, bad("it lacks the receipts of the chunk of shard %d in block %d", h.ShardID, src.at.Height())
+				return nil, bad("the witness lacks the receipts of the chunk of shard %d in block %d", h.ShardID, src.at.Height())
 			case p.From != h.ShardID || p.To != src.to:
-				return nil, bad("its receipts are from shard %d to %d, not from %d to %d", p.From, p.To, h.ShardID, src.to)
+				return nil, bad("a receipt proof is from shard %d to shard %d, expected from %d to %d", p.From, p.To, h.ShardID, src.to)
 			case !p.Verify(h.PrevOutgoingReceiptsRoot):
-				return nil, bad("its receipts of shard %d in block %d do not match their proof", h.ShardID, src.at.Height())
+				return nil, bad("the receipts of shard %d in block %d do not match their Merkle proof", h.ShardID, src.at.Height())
 			}
 			list := p.Receipts
 			if src.to != s.shard {
@@ -232,7 +232,7 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 		out = append(out, apply.OrderIncoming(src.at.Header().PrevHash, lists)...)
 	}
 	if len(proofs) != wanted {
-		return nil, bad("it has %d receipt proofs, not %d", len(proofs), wanted)
+		return nil, bad("the witness has %d receipt proofs, expected %d", len(proofs), wanted)
 	}
 	return out, nil
 }
@@ -255,7 +255,7 @@ func (v *WitnessChecker) replay(
 		}
 	}
 	if extra.StateRoot != w.Main.PostState {
-		return bad("its main transition leads to state root %v, not %v", extra.StateRoot, w.Main.PostState)
+		return bad("applying the main transition gives state root %v, but the witness states %v", extra.StateRoot, w.Main.PostState)
 	}
 	// If code is missing, the call of it fails here. From version 87 on the failed call may still
 	// lead to the right state, because the contract gets no share of the gas. Only the comparison
@@ -264,7 +264,7 @@ func (v *WitnessChecker) replay(
 		v.results.put(key, extra, outgoing, s.layout, v.chain.TipFinal().Height)
 	}
 	if len(w.Implicit) != len(s.steps) {
-		return bad("it has %d implicit transitions, not %d", len(w.Implicit), len(s.steps))
+		return bad("the witness has %d implicit transitions, expected %d", len(w.Implicit), len(s.steps))
 	}
 	var err error
 	for i := range s.steps {
@@ -278,7 +278,7 @@ func (v *WitnessChecker) replay(
 			return fmt.Errorf("replay implicit transition %d: %w", i, err)
 		}
 		if extra.StateRoot != w.Implicit[i].PostState {
-			return bad("its implicit transition %d leads to state root %v, not %v", i, extra.StateRoot, w.Implicit[i].PostState)
+			return bad("applying implicit transition %d gives state root %v, but the witness states %v", i, extra.StateRoot, w.Implicit[i].PostState)
 		}
 	}
 	return v.compare(w, s, extra, outgoing)

@@ -11,7 +11,7 @@ import (
 var (
 	// ErrForm means that a message has an anchor although EarlyKickout is not in force in the
 	// chunk's epoch, or that it has none although EarlyKickout is in force.
-	ErrForm = errors.New("anchor: the message has the form of another protocol version")
+	ErrForm = errors.New("anchor: the form of the message does not fit the protocol version of its epoch")
 	// ErrWrong means that no chunk on the given parent has this height, epoch and anchor.
 	ErrWrong = errors.New("anchor: the message does not fit its chunk's parent")
 	// ErrEarly means that the chunk's parent is unknown and that the height, epoch and anchor
@@ -45,7 +45,7 @@ const heightOffset = 2
 // before the parent is validated. Errors: ErrWrong, ErrEarly, errors of the epoch manager's store.
 func Check(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor, genesis primitives.Height) error {
 	if at.PrevBlock.IsZero() { // the epoch manager treats zero as the parent of the genesis
-		return fmt.Errorf("%w: the message names no previous block", ErrWrong)
+		return fmt.Errorf("%w: the message names no parent block", ErrWrong)
 	}
 	parent, err := m.BlockInfo(at.PrevBlock)
 	if errors.Is(err, epoch.ErrMissingBlock) {
@@ -59,17 +59,27 @@ func Check(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor,
 		return early(err)
 	}
 	if parent.PrevHash != at.PrevPrevBlock || parent.Height+1 != key.HeightCreated || id != key.EpochID {
-		return fmt.Errorf("%w: the message has height %d, epoch %v, anchor %v; the previous block %v gives %d, %v, %v", ErrWrong,
-			key.HeightCreated, key.EpochID, at.PrevPrevBlock, at.PrevBlock, parent.Height+1, id, parent.PrevHash)
+		return fmt.Errorf("%w: on parent %v it must have height %d, epoch %v and anchor %v, but it has height %d, epoch %v and anchor %v", ErrWrong,
+			at.PrevBlock, parent.Height+1, id, parent.PrevHash, key.HeightCreated, key.EpochID, at.PrevPrevBlock)
 	}
 	return nil
+}
+
+// WrongForm returns an ErrForm for a message about a chunk. named states whether the message names an
+// anchor.
+func WrongForm(shard primitives.ShardID, height primitives.Height, named bool) error {
+	if named {
+		return fmt.Errorf("%w: for shard %d at height %d it names an anchor, but EarlyKickout is not in force", ErrForm, shard, height)
+	}
+	return fmt.Errorf("%w: for shard %d at height %d it names no anchor, but EarlyKickout is in force", ErrForm, shard, height)
 }
 
 func checkWithoutParent(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor,
 	genesis primitives.Height) error {
 	if at.PrevPrevBlock.IsZero() {
 		if key.HeightCreated > genesis+1 {
-			return fmt.Errorf("%w: a chunk at height %d names no anchor", ErrWrong, key.HeightCreated)
+			return fmt.Errorf("%w: the chunk at height %d names no anchor (the block before its parent); only a child of the genesis, up to height %d, may do so",
+				ErrWrong, key.HeightCreated, genesis+1)
 		}
 		return nil
 	}
@@ -79,20 +89,21 @@ func checkWithoutParent(m *epoch.Manager, key primitives.ChunkKey, at primitives
 	}
 	next := a.Height + heightOffset
 	if key.HeightCreated < next {
-		return fmt.Errorf("%w: a chunk at height %d names an anchor at height %d", ErrWrong, key.HeightCreated, a.Height)
+		return fmt.Errorf("%w: the chunk's height is %d, must be at least %d, since its anchor (the block before its parent) has height %d",
+			ErrWrong, key.HeightCreated, next, a.Height)
 	}
 	if tail, err := isTail(m, a); errors.Is(err, epoch.ErrMissingBlock) {
 		return fmt.Errorf("%w: an ancestor of the anchor is unknown: %v", ErrEarly, err)
 	} else if err != nil {
 		return err
 	} else if tail {
-		return fmt.Errorf("%w: the anchor at height %d may be at the end of its epoch", ErrEarly, a.Height)
+		return fmt.Errorf("%w: the anchor at height %d may be near the end of its epoch, so only the parent shows the chunk's epoch", ErrEarly, a.Height)
 	}
 	if key.HeightCreated > next {
-		return fmt.Errorf("%w: a chunk at height %d names an anchor at height %d", ErrEarly, key.HeightCreated, a.Height)
+		return fmt.Errorf("%w: the chunk's height is %d; without the parent, an anchor of height %d proves only height %d", ErrEarly, key.HeightCreated, a.Height, next)
 	}
 	if key.EpochID != a.EpochID {
-		return fmt.Errorf("%w: the message has epoch %v, its anchor %v", ErrWrong, key.EpochID, a.EpochID)
+		return fmt.Errorf("%w: the message states epoch %v, expected %v, the epoch of its anchor", ErrWrong, key.EpochID, a.EpochID)
 	}
 	return nil
 }

@@ -77,14 +77,15 @@ func (q *Queue[M]) Put(e Entry, m M) error {
 			continue
 		}
 		if x.Parent == e.Parent && x.Height == e.Height && x.Kind == e.Kind {
-			return fmt.Errorf("%w: it waits already", ErrEarly)
+			return fmt.Errorf("%w: a message of %s of the same kind, parent and height waits for it already", ErrEarly, e.Signer)
 		}
 		count++
 		bytes += x.Size
 	}
 	if count >= MaxQueued/share || bytes > MaxQueuedBytes/share {
 		q.Counters.Refused.Add(1)
-		return fmt.Errorf("%w: %d messages of %s, with %d bytes in all, would be too many to wait", ErrEarly, count+1, e.Signer, bytes)
+		return fmt.Errorf("%w: with this message %s would have %d waiting messages of %d bytes, the limits are %d and %d", ErrEarly, e.Signer, count+1, bytes,
+			MaxQueued/share, MaxQueuedBytes/share)
 	}
 	q.waiting = append(q.waiting, queued[M]{e, m})
 	q.bytes += e.Size

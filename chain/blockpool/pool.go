@@ -57,11 +57,11 @@ const (
 // ErrRefused.
 var (
 	ErrRefused      = errors.New("block pool: invalid block")
-	ErrFar          = errors.New("block pool: the block is too far above the tip")
-	ErrEquivocating = errors.New("block pool: the producer has other blocks of that height")
-	ErrFull         = errors.New("block pool: the pool is full")
+	ErrFar          = fmt.Errorf("block pool: the block is more than %d heights above the tip", Window)
+	ErrEquivocating = errors.New("block pool: the maximum of blocks or bodies of this height and producer is stored already")
+	ErrFull         = errors.New("block pool: the pool has no room for the block or body")
 	ErrStale        = errors.New("block pool: the block is at or below the final block")
-	ErrUnwanted     = errors.New("block pool: no block needs that chunk")
+	ErrUnwanted     = errors.New("block pool: no waiting block needs the chunk body")
 )
 
 // Status says which checks a block passed when it arrived.

@@ -27,7 +27,7 @@ func (p *Pool) receive(out *Out, now int64, c *primitives.PartialChunk) error {
 func (p *Pool) checkAnchor(e *entry, hash primitives.Hash, c *primitives.PartialChunk) error {
 	h := &c.Header
 	if anchored, known := p.chain.Anchored(c.Anchor.EpochID); known && !anchored {
-		return fmt.Errorf("%w: shard %d at height %d, with an anchor", anchor.ErrForm, h.ShardID, h.HeightCreated)
+		return anchor.WrongForm(h.ShardID, h.HeightCreated, true)
 	}
 	v, err := p.chain.ProducerAt(placeOf(c))
 	p.counters.CountLookup(h.ShardID, anchor.MessageChunk, err)
@@ -35,7 +35,7 @@ func (p *Pool) checkAnchor(e *entry, hash primitives.Hash, c *primitives.Partial
 		return err
 	}
 	if seen := e != nil && e.signed && e.header.Signature == h.Signature; !seen && !p.verify(h.Signature, hash[:], v.PublicKey) {
-		return fmt.Errorf("%w: the chunk producer on the anchor is %s", ErrSignature, v.AccountID)
+		return fmt.Errorf("%w: expected %s", ErrSignature, v.AccountID)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHea
 		}
 	}
 	if p.isAnchored(id) {
-		return id, false, fmt.Errorf("%w: shard %d at height %d, without an anchor", anchor.ErrForm, h.ShardID, h.HeightCreated)
+		return id, false, anchor.WrongForm(h.ShardID, h.HeightCreated, false)
 	}
 	if !known && e == nil {
 		if _, err := p.verifyLikelySigner(hash, h.Signature, h.ShardID, h.HeightCreated, false); err != nil {
@@ -91,7 +91,7 @@ func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 		return why // the previous block is known, so waiting is pointless
 	}
 	if !p.isCurrent(c.Anchor.EpochID) {
-		return fmt.Errorf("%w: epoch %v is neither that of the head's children nor the next", why, c.Anchor.EpochID)
+		return fmt.Errorf("%w: the message states epoch %v, must be the epoch after the head or the next one", why, c.Anchor.EpochID)
 	}
 	v, _ := p.chain.ProducerAt(placeOf(c)) // empty if the anchor is unknown
 	if v.AccountID == "" {
@@ -102,7 +102,7 @@ func (p *Pool) postpone(c *primitives.PartialChunk, why error) error {
 	}
 	if !p.verify(h.Signature, hash[:], v.PublicKey) {
 		p.counters.Unsigned.Add(1)
-		return fmt.Errorf("%w: %w: the chunk producer on the anchor is %s", why, ErrSignature, v.AccountID)
+		return fmt.Errorf("%w: %w: expected %s", why, ErrSignature, v.AccountID)
 	}
 	if _, err := p.verifyParts(c.Parts, h.EncodedMerkleRoot); err != nil {
 		return err
@@ -166,13 +166,13 @@ func verifyReceipts(c *primitives.PartialChunk) error {
 	for i := range c.Receipts {
 		to := c.Receipts[i].To
 		if seen[to] {
-			return fmt.Errorf("%w: two lists of receipts to shard %d", ErrReceipts, to)
+			return fmt.Errorf("%w: the message has two lists of receipts to shard %d", ErrReceipts, to)
 		}
 		if seen != nil {
 			seen[to] = true
 		}
 		if r := &c.Receipts[i]; r.From != c.Header.ShardID || !r.Verify(c.Header.PrevOutgoingReceiptsRoot) {
-			return fmt.Errorf("%w: from shard %d to shard %d", ErrReceipts, r.From, r.To)
+			return fmt.Errorf("%w: the list from shard %d to shard %d", ErrReceipts, r.From, r.To)
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ const earlyHorizon primitives.Height = 8
 // Reasons to drop a message, besides the errors of package anchor.
 var (
 	ErrHorizon   = errors.New("chunk parts: the chunk is too old or too far ahead")
-	ErrOther     = errors.New("chunk parts: there is another chunk of that shard and height")
+	ErrOther     = errors.New("chunk parts: this node has a different chunk of the same shard and height")
 	ErrPart      = errors.New("chunk parts: invalid part")
 	ErrReceipts  = errors.New("chunk parts: receipts without a valid proof")
 	ErrHeader    = errors.New("chunk parts: invalid header")

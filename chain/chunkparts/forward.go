@@ -12,7 +12,7 @@ import (
 // if the header is unknown.
 func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	if !f.Consistent() {
-		return fmt.Errorf("%w: invalid chunk height in forwarded parts", ErrHeader)
+		return fmt.Errorf("%w: the chunk hash of forwarded parts is not the hash of their inner hash and Merkle root", ErrHeader)
 	}
 	e := p.entries[f.ChunkHash]
 	if e != nil && (e.complete || e.failed) {
@@ -23,7 +23,7 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 		return fmt.Errorf("%w in forwarded parts", err)
 	}
 	if p.outsideHorizon(f.HeightCreated) && e == nil {
-		return fmt.Errorf("%w: shard %d at height %d", ErrHorizon, f.ShardID, f.HeightCreated)
+		return fmt.Errorf("%w: shard %d at height %d, the head is at %d", ErrHorizon, f.ShardID, f.HeightCreated, p.head.Height)
 	}
 	var maker primitives.AccountID
 	if _, known := p.chain.Epoch(f.PrevBlockHash); known {
@@ -33,7 +33,7 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 		}
 		maker = producer.AccountID
 		if seen := e != nil && e.signed && e.header.Signature == f.Signature; !seen && !p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
-			return fmt.Errorf("%w: the chunk producer is %s", ErrSignature, producer.AccountID)
+			return fmt.Errorf("%w: expected %s", ErrSignature, producer.AccountID)
 		}
 	} else if maker, err = p.verifyLikelySigner(f.ChunkHash, f.Signature, f.ShardID, f.HeightCreated, true); err != nil {
 		return err

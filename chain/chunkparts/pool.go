@@ -320,7 +320,7 @@ func sizeOf(x *primitives.ChunkPart) int { return len(x.Part) + 64*len(x.Proof) 
 // takes seconds.
 func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([]primitives.Hash, error) {
 	if len(list) > p.rs.TotalParts() {
-		return nil, fmt.Errorf("%w: %d parts in a message, a chunk has %d", ErrPart, len(list), p.rs.TotalParts())
+		return nil, fmt.Errorf("%w: the message has %d parts, the limit is %d", ErrPart, len(list), p.rs.TotalParts())
 	}
 	leaves := make([]primitives.Hash, len(list))
 	for i := range list {
@@ -329,7 +329,7 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 			leaves[i], good = x.VerifyLeaf(root, p.rs.TotalParts())
 		}
 		if !good {
-			return nil, fmt.Errorf("%w: number %d", ErrPart, x.Ord)
+			return nil, fmt.Errorf("%w: part %d is longer than %d bytes, or does not match the chunk's Merkle root", ErrPart, x.Ord, MaxCoded/p.rs.DataParts())
 		}
 	}
 	return leaves, nil
@@ -345,7 +345,7 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 // the chunk's anchor, which is most likely the head or its parent.
 func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height, anchored bool) (by primitives.AccountID, err error) {
 	if p.outsideHorizon(height) {
-		return "", fmt.Errorf("%w: shard %d at height %d", ErrHorizon, shard, height)
+		return "", fmt.Errorf("%w: shard %d at height %d, the head is at %d", ErrHorizon, shard, height, p.head.Height)
 	}
 	var ids []primitives.EpochID
 	if id, known := p.chain.Epoch(p.head.Hash); known {
@@ -377,7 +377,7 @@ func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Sig
 			return by, nil
 		}
 	}
-	return "", fmt.Errorf("%w: the previous block is unknown", ErrSignature)
+	return "", fmt.Errorf("%w: the chunk's parent block is unknown, and no likely producer of shard %d at height %d has signed", ErrSignature, shard, height)
 }
 
 // partial handles parts and receipts of a chunk. known says that the header comes from an entry.
@@ -396,7 +396,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 			at, far = p.slotOf(h, c.Anchor)
 		}
 		if far {
-			return fmt.Errorf("%w: shard %d at height %d", ErrHorizon, h.ShardID, h.HeightCreated)
+			return fmt.Errorf("%w: shard %d at height %d, the head is at %d", ErrHorizon, h.ShardID, h.HeightCreated, p.head.Height)
 		}
 		if e != nil {
 			at = e.slot
@@ -476,11 +476,11 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
 	id, known := p.chain.Epoch(p.head.Hash)
 	if !known {
-		return id, false, fmt.Errorf("%w: the previous block and the epoch are unknown", ErrHeader)
+		return id, false, fmt.Errorf("%w: the chunk's parent block and the epoch after the head are unknown", ErrHeader)
 	}
 	layout, err := p.chain.Layout(id)
 	if err != nil {
-		return id, false, fmt.Errorf("%w: the previous block is unknown: %w", ErrHeader, err)
+		return id, false, fmt.Errorf("%w: the chunk's parent block is unknown, and so are the shards of this epoch: %w", ErrHeader, err)
 	}
 	if layout.Has(h.ShardID) {
 		return id, true, nil
@@ -490,10 +490,10 @@ func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, pl
 		layout, err = p.chain.Layout(next)
 	}
 	if err != nil {
-		return id, false, fmt.Errorf("%w: the previous block is unknown: %w", ErrHeader, err)
+		return id, false, fmt.Errorf("%w: the chunk's parent block is unknown, and so are the shards of the next epoch: %w", ErrHeader, err)
 	}
 	if !layout.Has(h.ShardID) {
-		return id, false, fmt.Errorf("%w: shard %d, previous block unknown", ErrHeader, h.ShardID)
+		return id, false, fmt.Errorf("%w: the chunk's parent block is unknown, and neither this epoch nor the next has shard %d", ErrHeader, h.ShardID)
 	}
 	return id, false, nil
 }
@@ -510,7 +510,7 @@ func (p *Pool) check(e *entry) error {
 	}
 	if e.plain && p.isAnchored(id) { // the chunk was accepted as one of an epoch before EarlyKickout
 		p.remove(e.hash, e)
-		return fmt.Errorf("%w: shard %d at %d, without an anchor", anchor.ErrForm, e.header.ShardID, e.header.HeightCreated)
+		return anchor.WrongForm(e.header.ShardID, e.header.HeightCreated, false)
 	}
 	producer, err := p.chain.Maker(e.header.PrevBlockHash, e.header.ShardID)
 	if err != nil {
@@ -524,7 +524,7 @@ func (p *Pool) check(e *entry) error {
 		}
 	}
 	p.remove(e.hash, e)
-	return fmt.Errorf("%w: the chunk producer is %s", ErrSignature, producer.AccountID)
+	return fmt.Errorf("%w: expected %s", ErrSignature, producer.AccountID)
 }
 
 // tryComplete does all that is possible for a chunk whose previous block is known: it reports that

@@ -56,26 +56,26 @@ type Config struct {
 func (c *Config) check() error {
 	switch {
 	case c.EpochLength == 0:
-		return fmt.Errorf("%w: epoch_length is 0", ErrConfig)
+		return fmt.Errorf("%w: epoch_length is 0, must be at least 1", ErrConfig)
 	case c.NumBlockProducerSeats == 0 || c.NumChunkProducerSeats == 0 || c.NumChunkValidatorSeats == 0:
-		return fmt.Errorf("%w: a number of validator seats is 0", ErrConfig)
+		return fmt.Errorf("%w: a number of validator seats (block producers, chunk producers or chunk validators) is 0, must be at least 1", ErrConfig)
 	case c.MinimumStakeDivisor == 0:
-		return fmt.Errorf("%w: minimum_stake_divisor is 0", ErrConfig)
+		return fmt.Errorf("%w: minimum_stake_divisor is 0, must be at least 1", ErrConfig)
 	case c.MinimumValidatorsPerShard == 0:
-		return fmt.Errorf("%w: minimum_validators_per_shard is 0", ErrConfig)
+		return fmt.Errorf("%w: minimum_validators_per_shard is 0, must be at least 1", ErrConfig)
 	case !c.MinimumStakeRatio.valid() || c.MinimumStakeRatio.Num >= c.MinimumStakeRatio.Den:
-		return fmt.Errorf("%w: minimum_stake_ratio %v is out of range", ErrConfig, c.MinimumStakeRatio)
+		return fmt.Errorf("%w: minimum_stake_ratio is %v, must be a ratio below 1", ErrConfig, c.MinimumStakeRatio)
 	case !c.OnlineMinThreshold.valid() || !c.OnlineMaxThreshold.valid() ||
 		int64(c.OnlineMinThreshold.Num)*int64(c.OnlineMaxThreshold.Den) >= int64(c.OnlineMaxThreshold.Num)*int64(c.OnlineMinThreshold.Den):
-		return fmt.Errorf("%w: online_min_threshold %v and online_max_threshold %v are no valid range", ErrConfig, c.OnlineMinThreshold, c.OnlineMaxThreshold)
+		return fmt.Errorf("%w: online_min_threshold is %v, must be a ratio below online_max_threshold, which is %v", ErrConfig, c.OnlineMinThreshold, c.OnlineMaxThreshold)
 	case !c.ProtocolUpgradeStakeThreshold.valid():
-		return fmt.Errorf("%w: protocol_upgrade_stake_threshold %v is out of range", ErrConfig, c.ProtocolUpgradeStakeThreshold)
+		return fmt.Errorf("%w: protocol_upgrade_stake_threshold is %v, must be a ratio with a denominator above 0", ErrConfig, c.ProtocolUpgradeStakeThreshold)
 	case !c.MaxInflationRate.valid():
-		return fmt.Errorf("%w: max_inflation_rate %v is out of range", ErrConfig, c.MaxInflationRate)
+		return fmt.Errorf("%w: max_inflation_rate is %v, must be a ratio with a denominator above 0", ErrConfig, c.MaxInflationRate)
 	case c.ShardLayout.IsZero() == (c.Resharding == nil):
-		return fmt.Errorf("%w: want either shard_layout or dynamic_resharding_config", ErrConfig)
+		return fmt.Errorf("%w: exactly one of shard_layout and dynamic_resharding_config must be set", ErrConfig)
 	case c.Resharding != nil && c.Resharding.MinEpochsBetweenResharding == 0:
-		return fmt.Errorf("%w: min_epochs_between_resharding is 0", ErrConfig)
+		return fmt.Errorf("%w: min_epochs_between_resharding is 0, must be at least 1", ErrConfig)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 		c.versions = []versionedConfig{{g.ProtocolVersion, genesisTestConfig(&g.Epoch)}}
 	}
 	if len(c.versions) == 0 || c.versions[0].since > g.ProtocolVersion {
-		return nil, fmt.Errorf("%w: there is none for the genesis protocol version %d", ErrConfig, g.ProtocolVersion)
+		return nil, fmt.Errorf("%w: none applies to the protocol version of the genesis, %d", ErrConfig, g.ProtocolVersion)
 	}
 	builtin := c.layouts != nil
 	for i := range c.versions {
@@ -69,11 +69,11 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 		}
 	}
 	if g.TransactionValidityPeriod > 2*c.length {
-		return nil, fmt.Errorf("%w: transaction_validity_period %d is more than two epochs of %d",
-			ErrConfig, g.TransactionValidityPeriod, c.length)
+		return nil, fmt.Errorf("%w: transaction_validity_period is %d, must be at most %d, two epochs",
+			ErrConfig, g.TransactionValidityPeriod, 2*c.length)
 	}
 	if !g.ProtocolRewardRate.valid() || g.ProtocolRewardRate.Num > g.ProtocolRewardRate.Den {
-		return nil, fmt.Errorf("%w: protocol_reward_rate %v is out of range", ErrConfig, g.ProtocolRewardRate)
+		return nil, fmt.Errorf("%w: protocol_reward_rate is %v, must be a ratio from 0 to 1", ErrConfig, g.ProtocolRewardRate)
 	}
 	if c.layout = c.ForVersion(g.ProtocolVersion).ShardLayout; c.layout.IsZero() {
 		c.layout = g.Epoch.ShardLayout

@@ -23,8 +23,8 @@ const (
 var (
 	ErrKnown        = errors.New("header chain: the header is already known")
 	ErrOrphan       = errors.New("header chain: the parent is unknown")
-	ErrOld          = errors.New("header chain: not a descendant of the final header")
-	ErrEquivocating = errors.New("header chain: too many headers of that height")
+	ErrOld          = errors.New("header chain: the header does not descend from the final header, or the proof is not ahead of this node")
+	ErrEquivocating = errors.New("header chain: the maximum of headers of this height is stored already")
 	ErrFull         = errors.New("header chain: too many headers above the final one")
 )
 

@@ -122,10 +122,10 @@ func (p *EpochProof) DecodeBorsh(r *borsh.Reader) {
 // does not check that the proof is recent. Errors: ErrProof.
 func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.ValidatorStake, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(p.Epochs) < 2 {
-		return fmt.Errorf("%w: it has %d epochs", ErrProof, len(p.Epochs))
+		return fmt.Errorf("%w: the proof has %d epochs, must have at least 2", ErrProof, len(p.Epochs))
 	}
 	if !slices.Equal(p.Epochs[0].Producers, producers) {
-		return fmt.Errorf("%w: its block producers of the second epoch are not those of this chain", ErrProof)
+		return fmt.Errorf("%w: the block producers of the second epoch are not those that this chain's genesis determines", ErrProof)
 	}
 	id := primitives.EpochID(genesis)
 	for i := range p.Epochs {
@@ -137,19 +137,19 @@ func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.Vali
 				hash = primitives.BlockProducersHash
 			}
 			if hash(e.Producers) != before.NextBPHash {
-				return fmt.Errorf("%w: the block producers of epoch %d differ from those that the epoch before announced", ErrProof, i)
+				return fmt.Errorf("%w: the block producers of the proof's epoch %d do not have the hash in the final block of epoch %d", ErrProof, i, i-1)
 			}
 			id = before.NextEpochID
 		}
 		if e.Final.EpochID != id {
-			return fmt.Errorf("%w: epoch %d has id %v, expected %v", ErrProof, i, e.Final.EpochID, id)
+			return fmt.Errorf("%w: epoch %d of the proof has id %v, expected %v", ErrProof, i, e.Final.EpochID, id)
 		}
 		if err := e.endorsed(verify); err != nil {
-			return fmt.Errorf("%w: epoch %d: %w", ErrProof, i, err)
+			return fmt.Errorf("%w: epoch %d of the proof: %w", ErrProof, i, err)
 		}
 	}
 	if h := p.Current.First.EpochSyncDataHash; h == nil || *h != p.Last.hash() {
-		return fmt.Errorf("%w: the epoch sync data of the previous epoch differ", ErrProof)
+		return fmt.Errorf("%w: the data of the previous epoch do not have the hash in the header of the current epoch's first block", ErrProof)
 	}
 	return p.Current.verify(p.Epochs[len(p.Epochs)-1].Final)
 }
@@ -158,7 +158,8 @@ func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.Vali
 // Final.
 func (e *ProvenEpoch) endorsed(verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(e.Endorsements) != len(e.Producers) || e.Final.Height+1 == 0 {
-		return fmt.Errorf("%d endorsements for %d block producers at height %d", len(e.Endorsements), len(e.Producers), e.Final.Height)
+		return fmt.Errorf("the final block at height %d has %d endorsements, must have one entry for each of %d block producers", e.Final.Height,
+			len(e.Endorsements), len(e.Producers))
 	}
 	inner := primitives.ApprovalInner{Endorsement: e.Final.Hash()}
 	signed := inner.SignedBytes(e.Final.Height + 1)
@@ -175,7 +176,7 @@ func (e *ProvenEpoch) endorsed(verify func(primitives.Signature, []byte, primiti
 		have = have.SaturatingAdd(v.Stake)
 	}
 	if !chain.OverTwoThirds(have, total) {
-		return fmt.Errorf("endorsed by %s of %s stake, which is not more than two thirds", have, total)
+		return fmt.Errorf("the final block is endorsed by %s of %s yoctoNEAR of stake, needs more than two thirds", have, total)
 	}
 	return nil
 }
@@ -189,11 +190,11 @@ func (l *LastEpoch) hash() primitives.Hash {
 func (c *CurrentEpoch) verify(final *primitives.BlockHeader) error {
 	switch h := c.First; {
 	case h.EpochID != final.EpochID:
-		return fmt.Errorf("%w: the first block belongs to another epoch", ErrProof)
+		return fmt.Errorf("%w: the current epoch's first block has epoch id %v, expected %v", ErrProof, h.EpochID, final.EpochID)
 	case !c.Path.Verify(final.BlockMerkleRoot, h.Hash()):
-		return fmt.Errorf("%w: the first block is not an ancestor of the final block", ErrProof)
+		return fmt.Errorf("%w: the current epoch's first block is not proven to be an ancestor of the final block", ErrProof)
 	case c.Tree.Size()+1 == 0, c.Tree.Size()+1 != h.BlockOrdinal, c.Tree.Root() != h.BlockMerkleRoot:
-		return fmt.Errorf("%w: the block Merkle tree does not match the first block", ErrProof)
+		return fmt.Errorf("%w: the block Merkle tree does not have the size and root in the header of the current epoch's first block", ErrProof)
 	case h.PrevHash != c.Prev.Hash(), c.Prev.PrevHash != c.PrevPrev.Hash():
 		return fmt.Errorf("%w: the proof's two headers before the first block are not its parent and grandparent", ErrProof)
 	}
@@ -241,7 +242,8 @@ func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 // proof either.
 func (c *Chain) isOld(p *EpochProof) error {
 	if len(p.Epochs) < 2 || p.Current.First.Height <= c.head.Header.Height {
-		return fmt.Errorf("%w: the epoch sync proof has %d epochs", ErrOld, len(p.Epochs))
+		return fmt.Errorf("%w: the epoch sync proof has %d epochs, must have at least 2, and begins at height %d, must be above %d", ErrOld, len(p.Epochs),
+			p.Current.First.Height, c.head.Header.Height)
 	}
 	return nil
 }
@@ -280,7 +282,7 @@ func (p *EpochProof) Start() (*Start, error) {
 	}
 	final, ok := known[cur.First.LastFinalBlock]
 	if !ok {
-		return nil, fmt.Errorf("%w: the last final block before the first block is missing", ErrProof)
+		return nil, fmt.Errorf("%w: the proof lacks the header of block %v, the last final block at the current epoch's first block", ErrProof, cur.First.LastFinalBlock)
 	}
 	s := &Start{Before: last.First}
 	info := epoch.BlockInfoFromHeader(cur.First, final)
@@ -297,7 +299,7 @@ func (p *EpochProof) Start() (*Start, error) {
 	}
 	for _, r := range s.Rows {
 		if r.Info.Hash != r.Header.Hash() || r.Info.Height != r.Header.Height {
-			return nil, fmt.Errorf("%w: it has the BlockInfo of block %v with the header of block %v", ErrProof, r.Info.Hash, r.Header.Hash())
+			return nil, fmt.Errorf("%w: the proof pairs the BlockInfo of block %v with the header of block %v", ErrProof, r.Info.Hash, r.Header.Hash())
 		}
 	}
 	return s, nil

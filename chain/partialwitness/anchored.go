@@ -14,7 +14,7 @@ import (
 // nil, and later checks reject the message (nearcore 2.14.0-rc.1 partial_witness_actor.rs:72).
 func (t *Tracker) checkForm(key primitives.ChunkKey, at *primitives.ChunkAnchor) error {
 	if anchored, known := t.chain.Anchored(key.EpochID); known && anchored != (at != nil) {
-		return fmt.Errorf("%w: shard %d at height %d, has an anchor: %t", anchor.ErrForm, key.ShardID, key.HeightCreated, at != nil)
+		return anchor.WrongForm(key.ShardID, key.HeightCreated, at != nil)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (t *Tracker) postpone(ev Event, why error) error {
 	good := false
 	if signed(func(b []byte) { good = t.verify(sig, b, p.PublicKey) }); !good {
 		t.counters.Unsigned.Add(1)
-		return fmt.Errorf("%w: %w: the chunk producer on the anchor is %s", why, ErrSigner, p.AccountID)
+		return fmt.Errorf("%w: %w: expected %s", why, ErrSigner, p.AccountID)
 	}
 	w.shard, w.epoch, w.anchor = key.ShardID, key.EpochID, at.PrevPrevBlock
 	return t.early.Put(anchor.Entry{Parent: at.PrevBlock, Height: key.HeightCreated, Signer: p.AccountID, Kind: w, Size: size}, keep())

@@ -105,7 +105,7 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 		return out, err
 	}
 	if len(a.Contracts) > MaxRequested { // checked first, because the signature check hashes the list
-		return out, fmt.Errorf("%w: %d contracts for shard %d at height %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: the list for shard %d at height %d has %d contracts, the limit is %d", ErrContracts, a.Key.ShardID, a.Key.HeightCreated, len(a.Contracts), MaxRequested)
 	}
 	if _, err := t.assigned(a.Key, t.me.Account); err != nil {
 		return out, err
@@ -246,7 +246,7 @@ func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 		return out, err
 	}
 	if !t.verify(q.Signature, q.SignedBytes(), key) {
-		return out, fmt.Errorf("%w: %s", ErrSigner, q.Requester)
+		return out, fmt.Errorf("%w: expected %s", ErrSigner, q.Requester)
 	}
 	who := requestKey{q.Key, q.Requester}
 	if t.answered.has(who) {
@@ -254,7 +254,7 @@ func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	}
 	t.answered.put(who, struct{}{})
 	if len(q.Contracts) > MaxRequested {
-		return out, fmt.Errorf("%w: %d contracts requested for block %v", ErrContracts, len(q.Contracts), q.Transition.Block)
+		return out, fmt.Errorf("%w: the request of %s has %d contracts, the limit is %d", ErrContracts, q.Requester, len(q.Contracts), MaxRequested)
 	}
 	return t.respond(out, who, ev)
 }
@@ -293,7 +293,7 @@ func (t *Tracker) respond(out Out, who requestKey, ev *CodeAsked) (Out, error) {
 		for i, hash := range q.Contracts {
 			code, called := all[hash]
 			if !called {
-				return out, fmt.Errorf("%w: the chunk did not call code %v", ErrContracts, hash)
+				return out, fmt.Errorf("%w: the request of %s contains code %v, which the chunk did not call", ErrContracts, q.Requester, hash)
 			}
 			codes[i] = code
 		}
@@ -317,7 +317,7 @@ func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 		}
 	}
 	if n >= maxEarlyOfOne {
-		return fmt.Errorf("%w: %d code requests of %s wait already", ErrEarly, n, who.by)
+		return fmt.Errorf("%w: %d code requests of %s wait for it already, the limit for one validator is %d", ErrEarly, n, who.by, maxEarlyOfOne)
 	}
 	t.earlyRequests.put(who, ev)
 	return nil
@@ -343,7 +343,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		return out, err
 	}
 	if !slices.Contains(producers, a.Responder) || !t.verify(a.Signature, a.SignedBytes(), key) {
-		return out, fmt.Errorf("%w: %s", ErrSigner, a.Responder)
+		return out, fmt.Errorf("%w: expected %s, which must be a chunk producer of shard %d", ErrSigner, a.Responder, a.Key.ShardID)
 	}
 	id, err := t.askedFor(a.Key, a.Responder)
 	if err != nil {
@@ -354,7 +354,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		return out, err
 	}
 	if w.decoding {
-		return out, fmt.Errorf("%w: contract code for shard %d at height %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: another response with code for shard %d at height %d is being decoded", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 	}
 	w.decoding = true
 	var list []contract
@@ -369,7 +369,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 			got[i] = list[i].hash
 		}
 		if !slices.Equal(sorted(got), w.asked) {
-			return fmt.Errorf("%w: received %d contracts", ErrContracts, len(codes))
+			return fmt.Errorf("%w: the response of %s has %d contracts, expected exactly the %d that this node requested", ErrContracts, a.Responder, len(codes), len(w.asked))
 		}
 		return nil
 	}, then: func(err error) (Out, error) {
@@ -379,7 +379,7 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		t.contracts.add(list)
 		still, l, _ := t.codeWaiter(id)
 		if still != w {
-			return Out{}, fmt.Errorf("%w: contract code for shard %d at height %d, which is not needed any more", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
+			return Out{}, fmt.Errorf("%w: the code for shard %d at height %d came after the witness was checked or dropped", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 		}
 		for i := range list {
 			w.codes = append(w.codes, list[i].code)
@@ -424,7 +424,7 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		return out, err
 	}
 	if p.EncodedLength > MaxEncoded {
-		return out, fmt.Errorf("%w: deployed code of %d bytes", ErrPart, p.EncodedLength)
+		return out, fmt.Errorf("%w: the part states %d bytes of deployed code, the limit is %d", ErrPart, p.EncodedLength, MaxEncoded)
 	}
 	if t.deploysDone.has(id) {
 		return out, fmt.Errorf("%w: code deployed in shard %d at height %d", ErrKnown, p.Key.ShardID, p.Key.HeightCreated)
@@ -451,13 +451,13 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		t.deploys.put(id, g)
 	}
 	if len(p.Part) > g.coder.MaxPart() {
-		return out, fmt.Errorf("%w: a part of deployed code with %d bytes", ErrPart, len(p.Part))
+		return out, fmt.Errorf("%w: the part of deployed code has %d bytes, the limit is %d", ErrPart, len(p.Part), g.coder.MaxPart())
 	}
 	if err := g.add(p.Ord, p.Part, p.EncodedLength); err != nil {
 		return out, err
 	}
 	if t.boundDeploys(); !t.deploys.has(id) {
-		return out, fmt.Errorf("%w: no room for parts of deployed code", ErrPart)
+		return out, fmt.Errorf("%w: this node has no memory left for parts of deployed code", ErrPart)
 	}
 	if p.Ord == uint64(own) && len(all) > 1 {
 		to := slices.DeleteFunc(slices.Clone(all), func(a primitives.AccountID) bool { return a == t.me.Account })

@@ -75,11 +75,11 @@ func unpacker(limit uint64) *zstd.Decoder {
 func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
 	raw := w.AppendBorsh(nil)
 	if len(raw) > MaxRaw {
-		return nil, fmt.Errorf("%w: witness of %d bytes is too long", ErrCoding, len(raw))
+		return nil, fmt.Errorf("%w: the witness has %d bytes, the limit is %d", ErrCoding, len(raw), MaxRaw)
 	}
 	payload := packer().fast.EncodeAll(raw, nil)
 	if len(payload)+4 > MaxEncoded {
-		return nil, fmt.Errorf("%w: witness of %d bytes after compression is too long", ErrCoding, len(payload))
+		return nil, fmt.Errorf("%w: the compressed witness has %d bytes, the limit is %d", ErrCoding, len(payload), MaxEncoded-4)
 	}
 	return payload, nil
 }
@@ -167,7 +167,7 @@ func DeploysCoder(n int) (*Coder, error) { return newCoder(n, false) }
 
 func newCoder(n int, bare bool) (*Coder, error) {
 	if n < 1 || n > primitives.MaxReedSolomonParts {
-		return nil, fmt.Errorf("%w: %d parts", ErrCoding, n)
+		return nil, fmt.Errorf("%w: the number of parts is %d, must be 1 to %d", ErrCoding, n, primitives.MaxReedSolomonParts)
 	}
 	c := &Coder{total: n, bare: bare}
 	if n == 1 {

@@ -62,7 +62,7 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 		}
 		if !s.isSigned(e, list[i].PublicKey) {
 			delete(s.chunks.by[key], m.AccountID)
-			return fmt.Errorf("%w: %s", ErrSigner, m.AccountID)
+			return fmt.Errorf("%w: expected %s", ErrSigner, m.AccountID)
 		}
 		fresh.good = true
 	}
@@ -70,7 +70,7 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	if !ok {
 		if !s.hasRoom() {
 			if fresh.good = s.isSigned(e, list[i].PublicKey); !fresh.good {
-				return fmt.Errorf("%w: %s", ErrSigner, m.AccountID)
+				return fmt.Errorf("%w: expected %s", ErrSigner, m.AccountID)
 			}
 			s.makeRoom()
 		}

@@ -11,13 +11,13 @@ import (
 // Reasons to drop a message. A message with an anchor may also fail with an error of package
 // anchor.
 var (
-	ErrIrrelevant = errors.New("witness: the chunk is too old, too far ahead or of another epoch")
-	ErrPart       = errors.New("witness: invalid part")
-	ErrSigner     = errors.New("witness: the signature is not by the expected validator")
+	ErrIrrelevant = errors.New("witness: the chunk is too old, too far ahead, or of an epoch that its height cannot have")
+	ErrPart       = errors.New("witness: the part is not accepted")
+	ErrSigner     = errors.New("witness: not signed by the expected validator")
 	ErrAssigned   = errors.New("witness: the validator is not assigned to the chunk")
-	ErrKnown      = errors.New("witness: the message is already known")
-	ErrUnasked    = errors.New("witness: the message was not requested")
-	ErrContracts  = errors.New("witness: other contracts than were requested or called")
+	ErrKnown      = errors.New("witness: the message adds nothing to what has arrived")
+	ErrUnasked    = errors.New("witness: this node does not wait for the message")
+	ErrContracts  = errors.New("witness: wrong list of contracts")
 	ErrEarly      = errors.New("witness: the chunk's previous block is unknown")
 )
 

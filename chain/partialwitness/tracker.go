@@ -224,9 +224,9 @@ func (t *Tracker) step(ev Event) (Out, error) {
 func (g *partSet) add(ord uint64, part []byte, length uint64) error {
 	switch {
 	case ord >= uint64(len(g.parts)):
-		return fmt.Errorf("%w: part %d of %d", ErrPart, ord, len(g.parts))
+		return fmt.Errorf("%w: the number of the part is %d, must be 0 to %d", ErrPart, ord, len(g.parts)-1)
 	case length != g.length:
-		return fmt.Errorf("%w: it states a witness of %d bytes, other parts state %d", ErrPart, length, g.length)
+		return fmt.Errorf("%w: the part states %d bytes for the whole, expected %d as in the first part", ErrPart, length, g.length)
 	case g.parts[ord] != nil:
 		return fmt.Errorf("%w: part %d", ErrKnown, ord)
 	}
@@ -264,7 +264,7 @@ func (t *Tracker) signedBy(kind string, key primitives.ChunkKey, at *primitives.
 		return "", err
 	}
 	if !t.verify(sig, data, p.PublicKey) {
-		return "", fmt.Errorf("%w: %s", ErrSigner, p.AccountID)
+		return "", fmt.Errorf("%w: expected %s", ErrSigner, p.AccountID)
 	}
 	return p.AccountID, nil
 }
@@ -294,7 +294,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		return out, err
 	}
 	if p.EncodedLength > MaxEncoded {
-		return out, fmt.Errorf("%w: the witness has %d bytes", ErrPart, p.EncodedLength)
+		return out, fmt.Errorf("%w: the part states a witness of %d bytes, the limit is %d", ErrPart, p.EncodedLength, MaxEncoded)
 	}
 	list, err := t.assigned(key, t.me.Account)
 	if err != nil {
@@ -304,8 +304,11 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if err != nil {
 		return out, err
 	}
-	if p.Ord >= uint64(len(list)) || len(p.Part) > c.MaxPart() {
-		return out, fmt.Errorf("%w: part %d of %d with %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
+	switch {
+	case p.Ord >= uint64(len(list)):
+		return out, fmt.Errorf("%w: the number of the part is %d, must be 0 to %d", ErrPart, p.Ord, len(list)-1)
+	case len(p.Part) > c.MaxPart():
+		return out, fmt.Errorf("%w: part %d has %d bytes, the limit is %d", ErrPart, p.Ord, len(p.Part), c.MaxPart())
 	}
 	if forward { // skip the signature check of a part that is not needed
 		if err := t.checkPartNeeded(id, p.Ord); err != nil {
@@ -333,7 +336,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		return out, err
 	}
 	if w.parts.enough() {
-		return out, fmt.Errorf("%w: enough parts have arrived", ErrKnown)
+		return out, fmt.Errorf("%w: enough parts of the witness have arrived", ErrKnown)
 	}
 	if w.parts == nil {
 		w.parts = newPartSet(c, p.EncodedLength)
@@ -391,7 +394,7 @@ func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitive
 		w.signer, w.at = producer, at
 	}
 	if at != nil && (w.at == nil || *w.at != *at) {
-		return nil, fmt.Errorf("%w: the chunk is on block %v, unlike in earlier messages", ErrPart, at.PrevBlock)
+		return nil, fmt.Errorf("%w: the previous block %v or the block before it differs from those in the producer's first message about this chunk", ErrPart, at.PrevBlock)
 	}
 	return w, nil
 }
@@ -459,8 +462,8 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 func (t *Tracker) decoded(j PendingWitness, producer primitives.AccountID) (out Out, err error) {
 	witness := j.Witness
 	if witness.Key() != j.Key || j.at != nil && witness.Header.PrevBlockHash != j.at.PrevBlock {
-		return out, fmt.Errorf("%w: the witness is for shard %d at height %d on block %v", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated,
-			witness.Header.PrevBlockHash)
+		return out, fmt.Errorf("%w: the decoded witness is for shard %d at height %d on block %v, but its parts (shard %d at height %d) name a different chunk or block", ErrPart,
+			witness.Header.ShardID, witness.Header.HeightCreated, witness.Header.PrevBlockHash, j.Key.ShardID, j.Key.HeightCreated)
 	}
 	if producer != t.me.Account {
 		out.Send = append(out.Send, Send{To: []primitives.AccountID{producer}, Body: &primitives.WitnessAck{ChunkHash: witness.Header.ChunkHash()}})
@@ -484,7 +487,8 @@ func (t *Tracker) witnessValidated(j *WitnessValidated) (out Out, err error) {
 	}
 	above := int64(j.Key.HeightCreated) - int64(j.Head)
 	if above < orphanFrom || above > orphanTo || j.Size > maxOrphan {
-		return out, fmt.Errorf("%w: orphan witness %d blocks above the head, %d bytes", ErrIrrelevant, above, j.Size)
+		return out, fmt.Errorf("%w: the parent block is unknown, and the witness cannot wait for it: %d heights above the head, must be %d to %d; %d bytes, the limit is %d",
+			ErrIrrelevant, above, orphanFrom, orphanTo, j.Size, maxOrphan)
 	}
 	t.orphans.put(j.id(), j.PendingWitness)
 	t.boundWaiting()
