@@ -11,12 +11,12 @@ const { merge, since, units, actionsOf, deposits, direction } = await import('./
 const { place, shardOf, words } = await import('./timeline.js');
 const { merged, hottest, boxes } = await import('./flame.js');
 const { steps, actionNames, reason } = await import('./tx.js');
-const { show, number } = await import('./account.js');
+const { show } = await import('./account.js');
 const { parsed, transfers } = await import('./events.js');
 const { encode58, decode58 } = await import('./unsigned.js');
 const { Feed, busy } = await import('./blocks.js');
 const { meant } = await import('./search.js');
-const { ago, cut, clock } = await import('./format.js');
+const { ago, cut, clock, number } = await import('./format.js');
 const { plain } = await import('./dom.js');
 const is = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) console.log(what + ': ' + JSON.stringify(got) + ', want ' + JSON.stringify(want)); };
 

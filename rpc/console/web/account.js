@@ -1,7 +1,7 @@
 // An account: what it has, its keys, its contract with a form to call it, its storage.
 import { copied, copy } from './copy.js';
 import { cards, el, fill, link, list, say, segments, table } from './dom.js';
-import { bytes, count, fromBase64, gas, near, readable, toBase64 } from './format.js';
+import { bytes, count, fromBase64, gas, near, number, readable, toBase64 } from './format.js';
 import { Refused, call } from './rpc.js';
 import { isSandbox, units } from './sandbox.js';
 import { SYSTEM } from './search.js';
@@ -200,14 +200,6 @@ export function show(b, way, most) {
   let s = '';
   for (const x of part) s += String.fromCharCode(x);
   return escaped(s) + more;
-}
-
-/** number is what bytes are as an unsigned integer in borsh, of 32, 64 or 128 bits; null: they have another length, or are text. */
-export function number(b) {
-  if (![4, 8, 16].includes(b.length) || b.every((x) => x >= 32 && x < 127)) return null;
-  let n = 0n;
-  for (let i = b.length - 1; i >= 0; i--) n = n << 8n | BigInt(b[i]);
-  return `u${8 * b.length} ${count(n)}`;
 }
 
 /** stateForm shows storage, a page at a time, behind a prefix. */

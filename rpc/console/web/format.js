@@ -117,3 +117,11 @@ export function readable(b, most = 4096) {
   } catch { /* it is no text */ }
   return Array.from(part.subarray(0, 512), (x) => x.toString(16).padStart(2, '0')).join(' ') + (b.length > 512 ? `\n… ${count(b.length)} bytes in all` : '');
 }
+
+/** number is what bytes are as an unsigned integer in borsh, of 32, 64 or 128 bits; null: they have another length, or are text. */
+export function number(b) {
+  if (![4, 8, 16].includes(b.length) || b.every((x) => x >= 32 && x < 127)) return null;
+  let n = 0n;
+  for (let i = b.length - 1; i >= 0; i--) n = n << 8n | BigInt(b[i]);
+  return `u${8 * b.length} ${count(n)}`;
+}

@@ -1,6 +1,6 @@
 // Transactions and receipts: who called whom, for how much gas, and what was logged.
 import { SYSTEM, el, fill, link, list, party, say, table } from './dom.js';
-import { bytes, count, cut, deep, fromBase64, gas, near, readable } from './format.js';
+import { bytes, count, cut, deep, fromBase64, gas, near, number, readable } from './format.js';
 import { copied } from './copy.js';
 import { parsed, transferTable, transfers } from './events.js';
 import { flame } from './flame.js';
@@ -366,6 +366,7 @@ function traceCall(o, c) {
   }
   const entries = c.host_calls.filter((h) => h.entry);
   const show = (b64, most) => (b64 ? readable(fromBase64(b64), most) : '');
+  const value = (b64) => [show(b64, 300), b64 && number(fromBase64(b64)) ? el('div', { class: 'muted' }, number(fromBase64(b64))) : null];
   return el('section', null, el('h3', null, el('span', { class: 'mono' }, c.account_id, '.', cut(c.method_name, 64), '()'), ' ', link('receipt', o.id, 'receipt')), list([
     ['Gas', `${gas(c.gas_burnt)} burnt of ${gas(c.gas_prepaid)}, ${gas(c.gas_wasm)} by instructions`],
     c.error && ['Error', el('pre', null, cut(JSON.stringify(c.error, null, 1), 2000))],
@@ -373,7 +374,7 @@ function traceCall(o, c) {
   ]), table('Host functions' + (c.host_calls_omitted ? ` (${count(c.host_calls_omitted)} calls more are not counted)` : ''), [['Function', 'mono'], ['Calls', 'num'], ['Gas', 'num']],
     [...by].sort((a, b) => b[1].gas - a[1].gas).map(([name, x]) => [name, count(x.n), gas(x.gas)])),
   entries.length ? table(`Storage, in order${entries.length > HOST ? ` (the first ${HOST} of ${count(entries.length)})` : ''}`, [['Function', 'mono keep'], ['Key', 'mono entry'], ['Value', 'mono'], ['Size', 'num'], ['Gas', 'num']],
-    entries.slice(0, HOST).map((h) => [h.name, show(h.entry.key, 200), show(h.entry.value, 300), bytes(h.entry.value_length), gas(h.gas)])) : null);
+    entries.slice(0, HOST).map((h) => [h.name, show(h.entry.key, 200), value(h.entry.value), bytes(h.entry.value_length), gas(h.gas)])) : null);
 }
 
 /** again runs a transaction in a world of its own, from the state that it had: what it does there changes nothing here. */
