@@ -68,6 +68,8 @@ type Options struct {
 	Account primitives.AccountID
 	// Key is the validator's key. Zero if Account is empty.
 	Key primitives.SecretKey
+	// Proxies are the addresses at which other validators reach this validator. At most ten.
+	Proxies []wire.PeerAddr
 	// Peer is the id of this node.
 	Peer wire.PeerID
 	// Remember stores the known peers for the next start. It is called when they have changed. nil:
@@ -304,7 +306,7 @@ func (a *Actor) validator() {
 	if a.o.Account == "" {
 		return
 	}
-	a.host.Post(near.Validator{AccountID: a.o.Account, Key: a.key()})
+	a.host.Post(near.Validator{AccountID: a.o.Account, Key: a.key(), Proxies: a.o.Proxies})
 }
 
 // key returns the validator's current signing key.

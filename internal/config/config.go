@@ -81,8 +81,12 @@ type Config struct {
 
 // Network holds network.*, other keys about peers, and troupe.network.*.
 type Network struct {
-	Enabled             *bool  // nil: see On; home.Load sets it for mainnet and testnet
-	Public              bool   // true: the node announces its address to peers
+	Enabled *bool // nil: see On; home.Load sets it for mainnet and testnet
+	// Public are the addresses at which other validators reach this validator, in the form
+	// key@host:port: its own, or those of nodes that forward to it. At most ten, with different
+	// keys.
+	Public              []string
+	AllowPrivate        bool   // true: Public may have addresses of private networks
 	Transport           string // near, libp2p or both
 	Libp2p              Libp2p
 	Addr                string // address on which to listen for peers; empty: a free port of the loopback interface
@@ -143,7 +147,7 @@ func (n *Network) On() bool {
 	if n.Enabled != nil {
 		return *n.Enabled
 	}
-	return n.BootNodes != "" || n.Public || n.Transport != Near && n.Libp2p.MDNS
+	return n.BootNodes != "" || len(n.Public) > 0 || n.Transport != Near && n.Libp2p.MDNS
 }
 
 // ReceiptOrigins holds save_receipt_to_tx, save_tx_outcomes and receipt_to_tx_*: the bounds of
@@ -488,11 +492,6 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		}
 		return otherwise
 	}
-	values := func(path string) bool {
-		v, _ := d.Get(path)
-		l, _ := v.([]any)
-		return len(l) > 0
-	}
 	o := &c.ReceiptOrigins
 	o.Outcomes = unless("save_tx_outcomes", true)
 	o.Mapping = unless("save_receipt_to_tx", o.Outcomes)
@@ -500,7 +499,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	c.Network = Network{
 		Pace: Pace(str("troupe.network.pace")), Transport: str("network.transport"), Libp2p: Libp2p{Addr: str("network.libp2p.addr"), Quic: yes("network.libp2p.quic"),
 			MDNS: yes("network.libp2p.mdns"), NATs: yes("network.libp2p.nat_port_map")},
-		Enabled: maybe("troupe.network.enabled"), Public: values("network.public_addrs"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
+		Enabled: maybe("troupe.network.enabled"), Public: list("network.public_addrs"), AllowPrivate: yes("network.allow_private_ip_in_public_addrs"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
 		Blacklist: list("network.blacklist"), MaxPeers: num("network.max_num_peers"), MinOutbound: num("network.minimum_outbound_peers"),
 		IdealLow: num("network.ideal_connections_lo"), IdealHigh: num("network.ideal_connections_hi"), SafeSet: num("network.safe_set_size"),
 		InboundT1: yes("network.tier1.enable_inbound"), OutboundT1: yes("network.tier1.enable_outbound"), T1Period: dur("network.tier1.connect_interval"),

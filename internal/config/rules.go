@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,6 +96,9 @@ func (c *Config) rules(file string, hadTracked []string) error {
 			bad(l.key, strconv.Quote(clip(l.value)), "node_key@host:port, several separated by commas: "+err.Error())
 		}
 	}
+	if _, err := n.Proxies(); err != nil {
+		bad("network.public_addrs", strconv.Quote(clip(strings.Join(n.Public, ","))), err.Error())
+	}
 	for _, s := range n.Blacklist {
 		if _, err := netip.ParseAddr(s); err != nil {
 			if _, err := netip.ParseAddrPort(s); err != nil {
@@ -140,6 +144,48 @@ func IsAddress(s string) bool {
 	}
 	_, err = strconv.ParseUint(port, 10, 16)
 	return err == nil
+}
+
+// maxPublic is the maximum number of entries of network.public_addrs (nearcore MAX_PEER_ADDRS).
+const maxPublic = 10
+
+// Proxy is an entry of network.public_addrs.
+type Proxy struct {
+	Key  primitives.PublicKey // of the node at Addr
+	Addr netip.AddrPort
+}
+
+// Proxies parses Public. The rules are those of neard (nearcore chain/network/src/config.rs:301).
+func (n *Network) Proxies() ([]Proxy, error) {
+	if len(n.Public) > maxPublic {
+		return nil, fmt.Errorf("at most %d entries, not %d", maxPublic, len(n.Public))
+	}
+	var out []Proxy
+	for _, entry := range n.Public {
+		key, addr, ok := strings.Cut(entry, "@")
+		if !ok {
+			return nil, fmt.Errorf("%q does not have the form node_key@ip:port", clip(entry))
+		}
+		var p Proxy
+		var err error
+		if p.Key, err = primitives.ParsePublicKey(key); err != nil {
+			return nil, fmt.Errorf("%q: %w", clip(entry), err)
+		}
+		if p.Addr, err = netip.ParseAddrPort(addr); err != nil {
+			return nil, fmt.Errorf("%q: %q does not have the form ip:port", clip(entry), clip(addr))
+		}
+		ip := p.Addr.Addr()
+		switch {
+		case ip.IsUnspecified():
+			return nil, fmt.Errorf("%v is not an address that other nodes can connect to", ip)
+		case !n.AllowPrivate && (ip.IsLoopback() || ip.Is4() && ip.IsPrivate()):
+			return nil, fmt.Errorf("%v is not a public address (network.allow_private_ip_in_public_addrs allows private ones)", ip)
+		case slices.ContainsFunc(out, func(o Proxy) bool { return o.Key == p.Key }):
+			return nil, fmt.Errorf("two entries have the key %v", p.Key)
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // CheckBootNodes checks a comma-separated list of key@host:port, each with an optional @account

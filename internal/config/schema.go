@@ -104,6 +104,9 @@ var extras = map[string]rule{
 	"store.state_snapshot_config":           {kind: kAny, nullable: true},
 
 	"network.blacklist": {kind: kStrings},
+	"network.public_addrs": {kind: kStrings,
+		doc: "addresses at which other validators reach this validator, each node_key@ip:port: its own, or those of nodes that forward to it. " +
+			"At most ten. Those to which the node can connect are published under the validator's key"},
 }
 
 // optional are the keys that init writes with a value and that neard also accepts as null.

@@ -100,6 +100,13 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	if k := hm.ValidatorKey; k != nil {
 		o.Account, o.Key = k.AccountID, k.SecretKey
 	}
+	proxies, err := c.Proxies()
+	if err != nil {
+		return nil, fmt.Errorf("network.public_addrs: %w", err)
+	}
+	for _, p := range proxies {
+		o.Proxies = append(o.Proxies, wire.PeerAddr{Addr: p.Addr, PeerID: p.Key})
+	}
 	return o, nil
 }
 

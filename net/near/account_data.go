@@ -35,7 +35,8 @@ type accounts struct {
 
 	me            wire.PeerID
 	key           primitives.SecretKey // key of this node's validator; zero: the node is no validator
-	proxies       []wire.PeerAddr
+	proxies       []wire.PeerAddr      // own proxies: addresses at which this node can be reached, or nodes that forward to it
+	connected     []wire.PeerAddr      // those of proxies to which this node is connected over T1; only they are published
 	trackedShards []primitives.ShardID // shards that this node publishes as tracked; nil: none
 	advertised    bool                 // this node has created data about itself
 }
@@ -93,7 +94,7 @@ func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.A
 }
 
 func (a *accounts) signed(now time.Time, version uint64) *wire.AccountData {
-	d := &wire.AccountData{PeerID: a.me, Proxies: a.proxies, Version: version, Timestamp: timestamp(now), Holds: a.trackedShards}
+	d := &wire.AccountData{PeerID: a.me, Proxies: a.connected, Version: version, Timestamp: timestamp(now), Holds: a.trackedShards}
 	if d.Sign(a.key) == nil {
 		return d
 	}

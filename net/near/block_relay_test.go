@@ -204,7 +204,7 @@ func TestTrackedShardsReachAllNodes(t *testing.T) {
 	}
 	h.T1["c"] = h.T1["c"][:1]
 	f.step(a, h)
-	c.accounts.proxies = []wire.PeerAddr{{Addr: netip.MustParseAddrPort("1.2.3.4:5"), PeerID: a.me}}
+	c.accounts.connected = []wire.PeerAddr{{Addr: netip.MustParseAddrPort("1.2.3.4:5"), PeerID: a.me}}
 	// more than account data may contain
 	c.accounts.trackedShards = make([]primitives.ShardID, wire.MaxAccountData/8)
 	if d := c.accounts.signed(time.Unix(1, 0), 9); len(d.Holds) != 0 || len(d.Proxies) != 1 || d.Signature == "" {

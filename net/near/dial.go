@@ -163,9 +163,35 @@ func (n *PeerManager) advertise(now time.Time) {
 	}
 }
 
+// dialProxies dials this validator's own proxies over T1. If this node is its own proxy, it dials
+// itself, which shows that the address is right (nearcore
+// chain/network/src/peer_manager/network_state/tier1.rs tier1_advertise_proxies).
+func (n *PeerManager) dialProxies() {
+	if n.accounts.key.IsZero() || !n.accounts.keys[n.accounts.key.PublicKey()] {
+		return
+	}
+	for _, p := range n.accounts.proxies {
+		n.dial(wire.PeerInfo{ID: p.PeerID, Addr: p.Addr}, wire.T1)
+	}
+}
+
+// checkProxies advertises again if the proxies to which this node is connected have changed.
+func (n *PeerManager) checkProxies() {
+	var connected []wire.PeerAddr
+	for _, p := range n.accounts.proxies {
+		if c := n.ready[wire.T1][p.PeerID]; c != nil && c.isReady && c.peer.Addr == p.Addr {
+			connected = append(connected, p)
+		}
+	}
+	if !slices.Equal(connected, n.accounts.connected) {
+		n.accounts.connected, n.timers.advertise = connected, time.Time{}
+	}
+}
+
 // connectT1 closes T1 connections that no longer serve an account. It dials a proxy of each account
 // that has no connection.
 func (n *PeerManager) connectT1(now time.Time) {
+	n.dialProxies()
 	if n.NoOutboundT1 {
 		return
 	}

@@ -66,7 +66,9 @@ type (
 	Validator struct {
 		AccountID primitives.AccountID
 		Key       primitives.SecretKey
-		Proxies   []wire.PeerAddr
+		// Proxies are the addresses at which other validators reach this node: its own, or those
+		// of nodes that forward to it. The node publishes those to which it could connect.
+		Proxies []wire.PeerAddr
 	}
 	// ToPeer: send a message to a connected peer over T2.
 	ToPeer struct {

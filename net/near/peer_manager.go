@@ -303,6 +303,7 @@ func (n *PeerManager) newHead(h Head) {
 func (n *PeerManager) setValidator(now time.Time, v Validator) {
 	n.account = v.AccountID
 	n.accounts.key, n.accounts.proxies, n.accounts.advertised = v.Key, v.Proxies, false
+	n.dialProxies()
 	n.timers.advertise = time.Time{}
 }
 

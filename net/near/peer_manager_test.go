@@ -413,6 +413,60 @@ func TestAdvertisingRequestsAccountData(t *testing.T) {
 	}
 }
 
+// TestOnlyConnectedProxiesArePublished: a validator publishes the proxies to which it is connected,
+// itself or another node, and withdraws one that is lost. It does not publish an address at which
+// no node answers or at which another node answers.
+func TestOnlyConnectedProxiesArePublished(t *testing.T) {
+	f := newTestNetwork(t, 1)
+	vk := keyFor("validator")
+	a, b, c := f.add("a", withoutDialling), f.add("b", withoutDialling), f.add("c", withoutDialling)
+	head := headAt(1)
+	head.T1 = map[primitives.AccountID][]primitives.PublicKey{"val.near": {vk.PublicKey()}}
+	f.dial(a, b, wire.T2)
+	f.dial(b, c, wire.T2)
+	f.run(5 * time.Second)
+	for _, m := range []*testNode{a, b, c} {
+		f.step(m, head)
+	}
+	own, other := wire.PeerAddr{Addr: a.ListenAddr, PeerID: a.me}, wire.PeerAddr{Addr: b.ListenAddr, PeerID: b.me}
+	published := func() []wire.PeerAddr {
+		d := c.accounts.data[vk.PublicKey()]
+		if d == nil {
+			return nil
+		}
+		return d.Proxies
+	}
+	for _, x := range []struct {
+		name  string
+		given []wire.PeerAddr
+		want  []wire.PeerAddr
+	}{
+		{"itself and another node", []wire.PeerAddr{own, other}, []wire.PeerAddr{own, other}},
+		{"an address without a node", []wire.PeerAddr{{Addr: netip.MustParseAddrPort("9.9.9.9:9"), PeerID: c.me}, other}, []wire.PeerAddr{other}},
+		{"the address of another node", []wire.PeerAddr{{Addr: c.ListenAddr, PeerID: idOf("z")}}, nil},
+		{"none", nil, nil},
+	} {
+		f.step(a, Validator{AccountID: "val.near", Key: vk, Proxies: x.given})
+		f.run(3 * time.Minute)
+		if got := published(); !slices.Equal(got, x.want) {
+			t.Errorf("%s: published %v, want %v", x.name, got, x.want)
+		}
+	}
+	f.step(a, Validator{AccountID: "val.near", Key: vk, Proxies: []wire.PeerAddr{other}})
+	f.run(3 * time.Minute)
+	if got := published(); len(got) != 1 {
+		t.Fatalf("published %v", got)
+	}
+	b.NoInboundT1 = true
+	for _, x := range b.sorted(wire.T1) {
+		f.shut(x.id)
+	}
+	f.run(3 * time.Minute)
+	if got := published(); len(got) != 0 {
+		t.Errorf("published %v after the proxy was lost", got)
+	}
+}
+
 // TestAccountDataReachesAllNodes: account data reaches all nodes. Messages to accounts go over T1
 // if connected, and three times over T2 otherwise. A validator renews its data if that of an older
 // run arrives.
@@ -444,9 +498,9 @@ func TestAccountDataReachesAllNodes(t *testing.T) {
 	if n := len(a.delivered); n != 1 {
 		t.Errorf("an approval is delivered %d times", n)
 	}
-	f.run(61 * time.Second) // c dials a proxy of val.near
-	if len(c.Info().T1) != 1 || len(a.Info().T1) != 1 {
-		t.Fatalf("no T1 connection: %v", f.log)
+	f.run(61 * time.Second)                             // c dials a proxy of val.near
+	if len(c.Info().T1) != 1 || len(a.Info().T1) != 2 { // a is its own proxy and connected to itself
+		t.Fatalf("%d and %d T1 connections: %v", len(c.Info().T1), len(a.Info().T1), f.log)
 	}
 	f.log, a.delivered = nil, nil
 	f.step(c, RouteToAccount{"val.near", approval})

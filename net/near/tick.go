@@ -130,6 +130,7 @@ func (n *PeerManager) tick(now time.Time) {
 		t.recent = now.Add(recentPeriod)
 		n.remember(now)
 	}
+	n.checkProxies()
 	if passed(now, t.advertise) {
 		n.advertise(now)
 	}
