@@ -17,10 +17,11 @@ type BlockFacts struct {
 	BlockMerkleRoot   primitives.Hash // root of the tree over the hashes of all blocks up to the parent
 	BlockOrdinal      uint64          // number of leaves of that tree + 1
 	EpochSyncDataHash *primitives.Hash
-	Minted            primitives.Balance // tokens minted for the epoch that the block begins; 0 if it begins none
-	ShardSplit        *primitives.ShardSplit
-	Pricing           epoch.GasPriceRules
-	Version           primitives.ProtocolVersion // protocol version of the block's epoch
+	// tokens minted for the epoch that the block begins; 0 if the block begins no epoch
+	Minted     primitives.Balance
+	ShardSplit *primitives.ShardSplit
+	Pricing    epoch.GasPriceRules
+	Version    primitives.ProtocolVersion // protocol version of the block's epoch
 }
 
 // BlockInput is the input of BuildBlock.
@@ -31,10 +32,11 @@ type BlockInput struct {
 	Timestamp         uint64                    // ns since 1970; must exceed the parent's
 	Chunks            []*primitives.ChunkHeader // by shard index, with HeightIncluded set
 	ChunkEndorsements [][]primitives.Signature  // by shard index; empty for a chunk that is not new
-	Approvals         []primitives.Signature    // by approver; an element is empty if the approver has not approved
-	VRFValue          [32]byte
-	VRFProof          [64]byte
-	Vote              primitives.ProtocolVersion // latest_protocol_version: the version for which the producer votes
+	// by approver; an element is empty if the producer has no approval of the approver
+	Approvals []primitives.Signature
+	VRFValue  [32]byte
+	VRFProof  [64]byte
+	Vote      primitives.ProtocolVersion // latest_protocol_version: the version for which the producer votes
 }
 
 // BuildBlock returns a block without its signature. The only possible error is ArithmeticOverflow:

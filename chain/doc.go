@@ -3,7 +3,7 @@
 //
 //	in      all as arguments: the parent's header, epoch data (from chain/epoch), chunk extras,
 //	        approvals
-//	out     unsigned blocks and chunks; for a received one, the rule that it breaks
+//	out     unsigned blocks and chunks; for a received block or chunk, the rule that it breaks
 //	state   none; the packages chain/doomslug, chain/epoch and chain/txstatus have their own
 //	units   heights in blocks, times in ns since 1970, stakes and prices in yoctoNEAR
 //	bound   linear in the number of shards and validators of an epoch

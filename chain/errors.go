@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Invalid is an error that names the rule that a block or chunk breaks. The names are those of
+// Invalid is an error that names the rule that a block or chunk breaks. The names are the names of
 // nearcore's chain errors.
 type Invalid string
 
@@ -62,7 +62,7 @@ var ErrHeightAhead = errors.New("the height is too far above the head")
 
 // OfOutcome returns whether an error of ValidateChunk means that the chunk header's results of the
 // shard's previous chunk differ from the results that this node computed. The inputs determine the
-// results. So either this node or the chunk producer computed them wrongly.
+// results. So either this node or the chunk producer computed wrong results.
 func OfOutcome(err error) bool {
 	for _, e := range [...]Invalid{InvalidStateRoot, InvalidOutcomesProof, InvalidValidatorProposals,
 		InvalidGasLimit, InvalidGasUsed, InvalidBalanceBurnt,

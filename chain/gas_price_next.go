@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// nextEconomics returns next_gas_price and total_supply of a block of the given height. It computes
-// them from the parent's values and from the gas and burnt balances of the new chunks (nearcore
-// core/primitives/src/block.rs:440).
+// nextEconomics returns next_gas_price and total_supply of a block of the given height.
+// nextEconomics computes both from the parent's values and from the gas and burnt balances of the
+// new chunks (nearcore core/primitives/src/block.rs:440).
 func nextEconomics(f *BlockFacts, parent *primitives.BlockHeader, chunks []*primitives.ChunkHeader,
 	height primitives.Height) (price, supply primitives.Balance, err error) {
 	var used, limit primitives.Gas

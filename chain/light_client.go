@@ -14,8 +14,9 @@ type HeaderSource interface {
 }
 
 // LightClientBlock returns the light client view of the last final block as of head. Near the end
-// of an epoch it uses an earlier block instead: one whose next two blocks are in the same epoch
-// (nearcore chain.rs:679). producers returns the block producers of an epoch.
+// of an epoch, LightClientBlock uses a block before that block instead: a block whose next two
+// blocks are in its own epoch (nearcore chain.rs:679). producers returns the block producers of an
+// epoch.
 func LightClientBlock(head *primitives.BlockHeader, src HeaderSource,
 	producers func(primitives.EpochID) ([]primitives.ValidatorStake, error)) (*primitives.LightClientBlock, error) {
 	final, err := src.ByHash(head.LastFinalBlock)
@@ -75,9 +76,9 @@ type LightClientHead struct {
 }
 
 // Advance verifies a block as a light client does and returns the new head (NEP light client
-// specification). The height must grow. The block must be in the head's epoch or the next one; a
-// block of the next epoch must contain next_bps. next_bps must match next_bp_hash. The approvals in
-// the block after next must represent more than 2/3 of the epoch's stake.
+// specification). The height must grow. The block must be in the head's epoch or in the next epoch.
+// A block of the next epoch must contain next_bps. next_bps must match next_bp_hash. The approvals
+// in the block after next must represent more than 2/3 of the epoch's stake.
 func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
 	if b.InnerLite.Height <= l.Lite.Height {

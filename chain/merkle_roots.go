@@ -68,7 +68,7 @@ type ReceiptGroup struct {
 }
 
 // GroupReceipts groups receipts by target shard. It returns one group for each shard, by shard
-// index in layout. Within a group the order is kept.
+// index in layout. A group keeps the order of its receipts.
 func GroupReceipts(receipts []*primitives.Receipt, layout primitives.ShardLayout) []ReceiptGroup {
 	ids := layout.ShardIDs()
 	groups := make([]ReceiptGroup, len(ids))
@@ -83,8 +83,9 @@ func GroupReceipts(receipts []*primitives.Receipt, layout primitives.ShardLayout
 }
 
 // ReceiptTarget returns the index of the shard to which a receipt goes. This is the receiver's
-// shard, except for a global contract distribution. That goes to the shard given in the receipt or,
-// if that shard was split, to the child that replaces it (nearcore receipt.rs:437).
+// shard, except for a global contract distribution. Such a receipt goes to the shard that the
+// receipt names or, if that shard was split, to the child that replaces the shard (nearcore
+// receipt.rs:437).
 func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primitives.ShardIndex {
 	id := layout.ShardOf(x.ReceiverID)
 	if g, ok := x.Body.(*primitives.GlobalContractDistribution); ok {

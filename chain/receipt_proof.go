@@ -33,8 +33,8 @@ func ProveOutgoing(from primitives.ShardID, receipts []*primitives.Receipt,
 }
 
 // CutChunk returns a chunk in the form in which it is sent to a node that does not track the
-// chunk's shard: without the body, but with the proofs of the receipts to that node's shards, which
-// are in to.
+// chunk's shard: without the body, but with the proofs of the receipts to the shards in to, which
+// that node tracks.
 func CutChunk(c *primitives.Chunk, layout primitives.ShardLayout, to []primitives.ShardID) *primitives.Chunk {
 	cut := &primitives.Chunk{Hash: c.Hash, Header: c.Header, Proofs: []primitives.ReceiptProof{}}
 	for _, p := range ProveReceipts(c.Header.ShardID, c.PrevOutgoingReceipts, layout) {

@@ -10,8 +10,8 @@ import (
 // node's clock.
 const AcceptableTimeDifference = 120 * 1_000_000_000
 
-// Approver is an account that may approve a block: a block producer of its epoch or, near the end
-// of the epoch, of the next one. A header has one approval slot for each approver.
+// Approver is an account that may approve a block: a block producer of the block's epoch or, near
+// the end of that epoch, of the next epoch. A header has one approval slot for each approver.
 type Approver struct {
 	AccountID primitives.AccountID
 	PublicKey primitives.PublicKey
@@ -19,8 +19,8 @@ type Approver struct {
 	StakeNext primitives.Balance // stake in the next epoch; 0: the account is no block producer of that epoch
 }
 
-// ValidationContext is the data for validating a block. Its BlockFacts are the correct values of
-// these header fields.
+// ValidationContext is the data for validating a block. The BlockFacts are the values that the
+// header fields must have.
 type ValidationContext struct {
 	BlockFacts
 	Parent       *primitives.BlockHeader
@@ -30,12 +30,12 @@ type ValidationContext struct {
 	ShardIDs     []primitives.ShardID // ids in the layout of the block's epoch, by shard index
 	PrevChunks   []*primitives.ChunkHeader
 	ChunkSigners []primitives.PublicKey // by shard index: keys of the producers of chunks at the parent's height + 1
-	// Assigned are the validators of each new chunk, by shard index. They are drawn for the chunk's
-	// height_created.
+	// Assigned are the validators of each new chunk, by shard index. The validators are drawn for
+	// the chunk's height_created.
 	Assigned [][]Assigned
-	// Late sets Assigned. It is called after all other checks have passed, because drawing
-	// validators costs more than those checks. A malicious producer can force a draw by its choice
-	// of height_created. A nil Late means that Assigned is set already.
+	// Late sets Assigned. ValidateBlock calls Late after all other checks have passed, because
+	// drawing validators costs more than the other checks. A malicious producer can force a draw by
+	// its choice of height_created. A nil Late means that Assigned is set already.
 	Late      func() error
 	Now       uint64            // ns since 1970; 0: the timestamp is not checked
 	MaxHeight primitives.Height // maximum height of the block; 0: no limit
@@ -52,9 +52,9 @@ type ValidationContext struct {
 
 // ValidateOrigin checks a block without the state of its parent: its form, that the producer signed
 // it with this body, and that enough approvers approved a block of this height on this parent.
-// Copies of a block have the same hash, but only one of them can pass. The body may be long, so it
-// is hashed last: a malicious producer can sign any number of headers but gets approvals for few.
-// Errors: Invalid.
+// Copies of a block have the same hash, but only one of these copies can pass. The body may be
+// long, so ValidateOrigin hashes it last: a malicious producer can sign any number of headers but
+// gets approvals for few. Errors: Invalid.
 func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, approvers []Approver,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {
@@ -70,8 +70,8 @@ func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards i
 }
 
 // validateVersion accepts the header versions 5 to 7 (nearcore chain.rs validate_header). With V5 a
-// block cannot split a shard. The additional fields of V7 are not used. Older versions have no
-// endorsement bitmaps, and V8 is only for Spice.
+// block cannot split a shard. The additional fields of V7 are not used. Header versions below 5
+// have no endorsement bitmaps, and V8 is only for Spice.
 func validateVersion(h *primitives.BlockHeader) error {
 	if h.Version < primitives.HeaderV5 || h.Version > primitives.HeaderV7 {
 		return invalidf(InvalidHeaderVersion, "header version %d", h.Version)
@@ -141,7 +141,7 @@ func gather(_ *primitives.Block, j *ValidationContext) error {
 
 // ValidateHeader checks a header without its body and without state (nearcore chain.rs
 // validate_header). Until the body arrives and is validated, the node trusts the producer and the
-// approvers of later blocks in all other respects.
+// approvers of the following blocks in everything that ValidateHeader does not check.
 func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	if err := validateVersion(h); err != nil {
 		return err
@@ -162,8 +162,8 @@ func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	return validateHeaderVotes(h, j)
 }
 
-// validateBits checks the lengths of the endorsement bitmaps of new chunks. It replaces the check
-// of the endorsements when these are unknown.
+// validateBits checks the lengths of the endorsement bitmaps of new chunks. validateBits replaces
+// the check of the endorsements when the endorsements are unknown.
 func validateBits(b *primitives.Block, j *ValidationContext) error {
 	if err := validateHeaderBits(b.Header); err != nil {
 		return err
@@ -177,8 +177,8 @@ func validateBits(b *primitives.Block, j *ValidationContext) error {
 }
 
 // validateHeaderBits checks that exactly the new chunks have an endorsement bitmap (nearcore
-// validate_chunk_endorsements_in_header). The signatures are checked with the body. Only then is it
-// known which validators the bits stand for.
+// validate_chunk_endorsements_in_header). The signatures are checked with the body. Only at that
+// time does the node know for which validators the bits stand.
 func validateHeaderBits(h *primitives.BlockHeader) error {
 	if len(h.ChunkEndorsements) != len(h.ChunkMask) {
 		return InvalidEndorsementBitmap
@@ -278,7 +278,7 @@ func validateHeaderVotes(h *primitives.BlockHeader, j *ValidationContext) error 
 }
 
 // Voted returns whether the header contains enough valid approvals (ApprovedEnough) of a block of
-// its height on its parent. approvers may be those of the block's epoch only.
+// its height on its parent. approvers may be the approvers of the block's epoch only.
 func Voted(h *primitives.BlockHeader, approvers []Approver,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) bool {
 	approved := func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }
@@ -357,9 +357,9 @@ func validateBody(b *primitives.Block, _ *ValidationContext) error {
 }
 
 // validateChunkHeaders checks the chunk headers of a block. The previous block of a new chunk must
-// be the block's parent, and the chunk's producer must have signed it. A header that is not new
-// must equal the one in the parent. height_created is not checked; neard uses it only to select the
-// chunk's validators (chain.rs validate_block_impl).
+// be the block's parent, and the chunk's producer must have signed the header. A header that is not
+// new must equal the shard's header in the parent. height_created is not checked; neard uses it
+// only to select the chunk's validators (chain.rs validate_block_impl).
 func validateChunkHeaders(b *primitives.Block, j *ValidationContext) error {
 	for i, c := range b.Body.Chunks {
 		if c.HeightIncluded != b.Header.Height {
@@ -439,7 +439,7 @@ func validateEndorsements(b *primitives.Block, j *ValidationContext) error {
 }
 
 // ValidateBody checks a chunk without state: the hash, and that the transactions match the header's
-// tx_root. It does not check receipts. Errors: InvalidChunk, InvalidTxRoot.
+// tx_root. ValidateBody does not check receipts. Errors: InvalidChunk, InvalidTxRoot.
 func ValidateBody(c *primitives.Chunk) error {
 	switch {
 	case c.Hash != c.Header.ChunkHash():
@@ -451,10 +451,11 @@ func ValidateBody(c *primitives.Chunk) error {
 }
 
 // ValidateChunk compares a received chunk with the results of this node (nearcore
-// chain/chain/src/validate.rs:133). It compares the header with extra (the shard's chunk extra
-// after the parent), the transactions with tx_root, and the receipts with outgoing. It encodes the
-// body again to check the encoded root. If c.Whole is set, the body is known to encode to that
-// root, so this is needed only if the body's receipts differ from outgoing. Errors: Invalid.
+// chain/chain/src/validate.rs:133). ValidateChunk compares the header with extra (the shard's chunk
+// extra after the parent), the transactions with tx_root, and the receipts with outgoing.
+// ValidateChunk encodes the body again to check the encoded root. If c.Whole is set, the body is
+// known to encode to that root; then ValidateChunk encodes again only if the body's receipts differ
+// from outgoing. Errors: Invalid.
 func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
 	layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
 	h := &c.Header
@@ -467,8 +468,8 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 }
 
 // ValidateChunkAgain does the same as ValidateChunk for a chunk header that passed ValidateChunk
-// before with the same outgoing receipts. Of the body, it only compares the transactions with the
-// header.
+// before with the same outgoing receipts. Of the body, ValidateChunkAgain only compares the
+// transactions with the header.
 func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	if c.Hash != c.Header.ChunkHash() {
 		return invalidf(InvalidChunk, "the hash does not match")

@@ -49,9 +49,9 @@ func (n *Node) emit(e importer.Effect) {
 	}
 }
 
-// noteHigherBlock sets highestVoted to h if h is higher and contains approvals by two thirds of the
-// stake. These approvals prove that the network has reached h's height; the producer's signature
-// alone does not.
+// noteHigherBlock sets highestVoted to h if h is higher than highestVoted and contains approvals by
+// two thirds of the stake. These approvals prove that the network has reached h's height; the
+// producer's signature alone does not.
 func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 	if h.Height <= n.blocks.Tip()+1 || n.highestVoted != nil && h.Height <= n.highestVoted.Height {
 		return // the block follows the tip, or is not higher than highestVoted
@@ -74,8 +74,8 @@ func (n *Node) highestKnown() *primitives.BlockHeader {
 }
 
 // requestMissing requests what the pool needs to import a block. It requests chunk bodies only if
-// the block's parent is imported. For an orphan it requests them later, unless they arrive without
-// a request.
+// the block's parent is imported. For an orphan, requestMissing requests the bodies after the
+// parent is imported, unless the bodies arrive without a request.
 func (n *Node) requestMissing(e *importer.Missing) {
 	h := e.Block.Header
 	if !e.Parent.IsZero() {
@@ -115,8 +115,8 @@ func (n *Node) addBody(c *primitives.Chunk) {
 	}
 }
 
-// importNext begins imports. It stops when an import has running jobs, no block is ready, or
-// MaxAhead imported blocks are not on disk yet.
+// importNext begins imports. importNext stops when an import has running jobs, no block is ready,
+// or MaxAhead imported blocks are not on disk yet.
 func (n *Node) importNext() {
 	for n.fatal == nil && n.inFlight() < engine.MaxAhead {
 		r := n.blocks.Next(uint64(n.now))
@@ -199,7 +199,7 @@ func (n *Node) persisted() {
 
 // partsHead returns the event with which package chunkparts learns the new head. If the node is far
 // behind, the event includes the highest known header. chunkparts then requests the parts of old
-// chunks at once, because peers no longer forward them.
+// chunks at once, because peers no longer forward parts of old chunks.
 func (n *Node) partsHead(hash primitives.Hash, h *primitives.BlockHeader) chunkparts.Head {
 	out := chunkparts.Head{Hash: hash, Prev: h.PrevHash, Height: h.Height}
 	if at := n.highestKnown(); at != nil && at.Height > h.Height+1 {

@@ -33,8 +33,8 @@ type missing struct {
 	tries int
 }
 
-// requestBlock requests a block from the peer that referred to the block. If from is empty, it
-// requests the block from all connected peers.
+// requestBlock requests a block from the peer that referred to the block. If from is empty,
+// requestBlock requests the block from all connected peers.
 func (n *Node) requestBlock(hash primitives.Hash, from Peer) {
 	if n.missing[hash] != nil || n.e.Imported(hash) != nil || n.blocks.Pool().Has(hash) || len(n.missing) >= MaxMissing {
 		return

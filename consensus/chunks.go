@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// makeChunks produces the chunks on the head of which this validator is the producer. It sends
-// their parts and witnesses.
+// makeChunks produces the chunks on the head of which this validator is the producer. makeChunks
+// sends the parts and witnesses of these chunks.
 func (n *Node) makeChunks() {
 	h := n.head
 	if n.me == "" || n.isBehind() {
@@ -93,7 +93,8 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 		n.out.Send = append(n.out.Send, Send{To: a.Account, Message: a.Request, Ask: a})
 	}
 	for _, a := range out.Answer {
-		// Do not send an empty response, because the requester treats it like no response.
+		// Do not send an empty response, because the requester treats an empty response like no
+		// response.
 		if to, ok := a.To.(Peer); ok && len(a.Body.Parts)+len(a.Body.Receipts) > 0 {
 			n.sendPeer(to, a.Body)
 		}
@@ -115,8 +116,8 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 }
 
 // readyChunk records a chunk of which this node has received its own parts. If this node produces
-// the next block, that block includes, for each shard, the first chunk that was recorded for its
-// parent.
+// the next block, that block includes, for each shard, the first chunk that readyChunk recorded for
+// that block's parent.
 func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.Hooks.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return

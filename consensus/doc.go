@@ -3,7 +3,7 @@
 //
 //	in      events. Received: a peer's message; Submitted: a client's transaction; Tick: time has
 //	        passed; Done: a job has run; Persisted: imported blocks are on disk; ShardsChanged:
-//	        the engine holds other shards; KeyChanged: the account has another key. The time is
+//	        the engine holds other shards; KeyChanged: the account has a new key. The time is
 //	        an argument
 //	out     Out: signatures to persist before messages are sent, messages, jobs for other
 //	        goroutines, imported and persisted blocks, the time of the next Tick
@@ -19,8 +19,9 @@
 //	        chain/client/src/sync
 //
 // The package has no goroutine, clock, socket or random source: equal events at equal times cause
-// equal effects. So package internal/testkit/sim can run a cluster in one process, reproducibly from a
-// seed. The program around a Node (the shell) provides these things. Its loop is:
+// equal effects. So package internal/testkit/sim can run a cluster in one process, reproducibly
+// from a seed. The program around a Node (the shell) provides the clock, the sockets, the
+// goroutines and the randomness. Its loop is:
 //
 //	n, err := consensus.New(consensus.Options{Engine: e, HeaderChain: e.HeaderChain(),
 //		Witnesses: e.Witnesses(), Account: a, Key: k, ...}, now())

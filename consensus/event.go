@@ -44,7 +44,8 @@ type Received struct {
 // Submitted is an event: a client has submitted a transaction.
 type Submitted struct{ Tx *primitives.SignedTransaction }
 
-// Tick is an event: the time Out.Wake has come. An earlier or additional Tick is harmless.
+// Tick is an event: the time Out.Wake has come. A Tick before Out.Wake, or an additional Tick, is
+// harmless.
 type Tick struct{}
 
 // Done is an event: a job of Out.Jobs has run.
@@ -71,7 +72,8 @@ func (Persisted) event()     {}
 func (ShardsChanged) event() {}
 
 // Send is an outgoing message. If To is set, the receiver is that validator. Otherwise, if Peer is
-// set, it is that connected peer. If neither is set, the receivers are all connected peers.
+// set, the receiver is that connected peer. If To and Peer are empty, the receivers are all
+// connected peers.
 type Send struct {
 	To      primitives.AccountID
 	Peer    Peer
@@ -128,10 +130,10 @@ type Out struct {
 	Save      []byte // encoded Signatures, which must be on disk before Send is sent; nil: unchanged
 	Send      []Send
 	Jobs      []Job
-	Imported  []*engine.Accepted // blocks that were added to the chain; they may not be on disk yet
+	Imported  []*engine.Accepted // blocks that this step added to the chain; the blocks may not be on disk yet
 	Persisted []*engine.Accepted // imported blocks that are on disk now
 	Wake      int64              // time of the next Tick, in ns since 1970; 0: none
 	Notes     []Note
 	Refused   []error // invalid blocks and chunks of peers: *Refusal or *ChunkRefusal
-	Fatal     error   // error after which the node cannot continue; nil: none
+	Fatal     error   // error after which this node cannot continue; nil: none
 }

@@ -23,10 +23,11 @@ type head struct {
 	layout    primitives.ShardLayout
 	approvers []chain.Approver  // approvers of the head's children
 	approves  bool              // this validator is one of approvers
-	next      []chain.Approver  // approvers in the epoch after that; nil: not computed yet
+	next      []chain.Approver  // approvers in the epoch after that of the head's children; nil: not computed yet
 	made      primitives.Height // height of the block that this node produced on the head; 0: none
-	// endorsedAt is the time at which the node could first produce a block with enough endorsements,
-	// although some were still missing. 0: it could not yet.
+	// endorsedAt is the time at which the node could first produce a block with enough
+	// endorsements, although some endorsements were still missing. 0: the node could not produce
+	// such a block yet.
 	endorsedAt int64
 }
 
@@ -34,12 +35,14 @@ type head struct {
 // endorsements. The wait starts again with each endorsement that arrives, but lasts at most twice
 // endorsementWait in total. neard checks only periodically whether it can produce a block
 // (block_production_tracking_delay), so its blocks contain endorsements that arrive slightly late.
-// The wait has the same effect. It is also limited to an eighth of the time until an approval, so
-// that a block is at most a quarter of that time late. There is no wait in eager mode, or if
-// approvals arrive later than endorsements, as they do with neard's delays.
+// The wait has the same effect. endorsementWait is also limited to an eighth of the time until an
+// approval, so that a block is at most a quarter of the time until an approval late. There is no
+// wait in eager mode, or if approvals arrive later than endorsements, as they do with neard's
+// delays.
 const endorsementWait = 10 * ms
 
-// setHead makes a block the head. If the block is on disk, it also produces chunks on the block.
+// setHead makes a block the head. If the block is on disk, setHead also produces chunks on the
+// block.
 func (n *Node) setHead(at *engine.BlockNode) {
 	h := &head{block: at.Block, hash: at.Hash, height: at.Height(), final: n.e.Final().Height}
 	err := n.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -59,7 +62,8 @@ func (n *Node) setHead(at *engine.BlockNode) {
 		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 	}
 	n.head, n.headAt = h, n.now
-	// Deferred endorsements may be for chunks on the new head. Keep those.
+	// Deferred endorsements may be for chunks on the new head. Keep the endorsements for such
+	// chunks.
 	n.deferred = slices.DeleteFunc(n.deferred, func(s partialwitness.Send) bool {
 		e, ok := s.Body.(*primitives.ChunkEndorsement)
 		return !ok || e.Metadata.HeightCreated <= h.height
@@ -123,8 +127,8 @@ func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	return out, all, full, nil
 }
 
-// isEager returns whether the node approves blocks at once. In eager mode it does so while there
-// are transactions or receipts to process.
+// isEager returns whether the node approves blocks at once. In eager mode the node approves at once
+// while there are transactions or receipts to process.
 func (n *Node) isEager() bool { return n.o.Eager && n.head.height < n.activeUntil }
 
 // endorsementDeadline returns the time until which a block with enough endorsements waits for
@@ -139,7 +143,7 @@ func (n *Node) endorsementDeadline() int64 {
 }
 
 // makeBlock produces the next block if this node is the producer and the block is ready. Otherwise
-// it returns the time at which to try again; 0: only another event can make the block ready.
+// makeBlock returns the time at which to try again; 0: only another event can make the block ready.
 func (n *Node) makeBlock() (wait int64) {
 	h := n.head
 	if h.made != 0 || n.me == "" {
@@ -160,7 +164,7 @@ func (n *Node) makeBlock() (wait int64) {
 		if !n.isMe(p.AccountID, p.PublicKey) {
 			continue
 		}
-		if height <= n.signed.Block { // this validator has already signed a block of this height or a higher one
+		if height <= n.signed.Block { // this validator has already signed a block of this height or of a greater height
 			continue
 		}
 		if !known {
@@ -190,7 +194,8 @@ func (n *Node) makeBlock() (wait int64) {
 	return wait
 }
 
-// propose produces a block on the head, broadcasts it, and imports it like a block of a peer.
+// propose produces a block on the head, broadcasts the block, and imports the block like a peer's
+// block.
 func (n *Node) propose(height primitives.Height, list []candidate) {
 	h := n.head
 	h.made = height

@@ -8,7 +8,8 @@ type Hooks struct {
 
 func (h *Hooks) planted(p Planted) bool { return h.Planted&p != 0 }
 
-// Planted is a set of bugs. Tests give them to a node to check that the simulator detects them.
+// Planted is a set of bugs. Tests give a node such bugs to check that the simulator detects the
+// bugs.
 type Planted uint32
 
 // The bugs.

@@ -113,7 +113,8 @@ type Options struct {
 	// Key is the signing key of Account. Zero: the node signs nothing, until KeyChanged.
 	Key primitives.SecretKey
 	// Signed is the last Out.Save that was persisted. nil: the account has never signed anything.
-	// With an older Signed, the account may sign contradicting messages.
+	// With a Signed older than the last persisted Out.Save, the account may sign contradicting
+	// messages.
 	Signed []byte
 	// Vote is the latest_protocol_version in produced blocks. 0: the version of the engine's
 	// upgrade schedule.
@@ -208,8 +209,8 @@ type Node struct {
 	assigned      *assignments
 	witnesses     *partialwitness.Tracker // nil: this node has no account
 	votes         *partialwitness.Endorsements
-	// deferred are endorsements of chunks on the head, for the producers of later heights. They are
-	// sent only if a height is skipped.
+	// deferred are endorsements of chunks on the head, for the producers of later heights. The node
+	// sends deferred endorsements only if a height is skipped.
 	deferred []partialwitness.Send
 	endorsed int64 // time at which the last endorsement arrived
 	pools    map[primitives.ShardID]*txpool.Pool
@@ -222,7 +223,7 @@ type Node struct {
 	fatal       error
 }
 
-// New returns a node at the engine's head. now is in ns since 1970. It fails if o.Signed cannot be
+// New returns a node at the engine's head. now is in ns since 1970. New fails if o.Signed cannot be
 // decoded.
 func New(o Options, now int64) (*Node, error) {
 	signed, err := ReadSignatures(o.Signed)
@@ -268,7 +269,8 @@ func New(o Options, now int64) (*Node, error) {
 	return n, nil
 }
 
-// Start returns the effects of starting at the engine's head. It must be called once, before Step.
+// Start returns the effects of starting at the engine's head. The caller must call Start once,
+// before Step.
 func (n *Node) Start(now int64) Out {
 	return n.step(now, func() {
 		at := n.e.Head()
@@ -277,7 +279,7 @@ func (n *Node) Start(now int64) Out {
 	})
 }
 
-// Step handles an event and returns the effects. now is in ns since 1970. It must not be less than
+// Step handles an event and returns the effects. now is in ns since 1970. now must not be less than
 // in the previous step.
 func (n *Node) Step(now int64, ev Event) Out {
 	return n.step(now, func() {
@@ -319,8 +321,8 @@ func (n *Node) step(now int64, what func()) Out {
 	return out
 }
 
-// Idle returns whether no block is between BeginImport and FinishImport. Only then may the shell
-// add shards to the engine or remove them.
+// Idle returns whether no block is between BeginImport and FinishImport. Only while Idle returns
+// true may the shell add shards to the engine or remove shards.
 func (n *Node) Idle() bool { return n.blocks.Running() == nil }
 
 // Pooled returns the number of transactions in the pools of all shards.
@@ -384,8 +386,9 @@ func (n *Node) deliverOwn() {
 	}
 }
 
-// noteActivity records that a block of height h has transactions or receipts to process. Their
-// receipts execute one block later. That later block is final after two more blocks.
+// noteActivity records that a block of height h has transactions or receipts to process. The
+// receipts of that block execute in the next block, at height h+1 or above. That next block is
+// final after two more blocks.
 func (n *Node) noteActivity(h primitives.Height) { n.activeUntil = max(n.activeUntil, h+4) }
 
 // note adds a note to the output.
@@ -403,8 +406,8 @@ func (n *Node) refuseBlock(from Peer, b *primitives.Block, err error) {
 	n.out.Refused = append(n.out.Refused, &Refusal{b.Hash(), b.Header.Height, from, err})
 }
 
-// Abandon releases the states of the block that is being imported. Its jobs must have ended, and
-// Step must not be called afterwards.
+// Abandon releases the states of the block that is being imported. The jobs of that block's import
+// must have ended. The caller must not call Step afterwards.
 func (n *Node) Abandon() {
 	if r := n.blocks.Stop(); r != nil {
 		r.Import.Drop()
@@ -493,7 +496,7 @@ func (n *Node) receive(from Peer, m Message) {
 }
 
 // housekeep repeats unanswered requests, and drops data at or below the final block. If the head
-// has not changed for Delays.Skip, it broadcasts the head again.
+// has not changed for Delays.Skip, housekeep broadcasts the head again.
 func (n *Node) housekeep() {
 	if !n.o.Hooks.planted(PlantedStaleHead) {
 		n.stepParts(chunkparts.Tick{})

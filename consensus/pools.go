@@ -31,8 +31,9 @@ func (n *Node) submit(tx *primitives.SignedTransaction) {
 }
 
 // transaction adds a transaction to the pool of the signer's shard if this validator produces
-// chunks of that shard now or in the next epoch. If it does not but holds the shard, transaction
-// only records activity. Otherwise it ignores the transaction.
+// chunks of that shard now or in the next epoch. If this validator holds the shard but does not
+// produce its chunks, transaction only records activity. If this validator does not hold the shard,
+// transaction ignores the transaction.
 func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	if n.head == nil || n.me == "" {
 		return
@@ -90,8 +91,8 @@ func (n *Node) redistributePools(at *engine.BlockNode) {
 	}
 }
 
-// updatePools removes the transactions of a new head from the pools. It adds the transactions that
-// were only on the previous branch.
+// updatePools removes the transactions of a new head from the pools. updatePools adds the
+// transactions that were only on the branch of the previous head.
 func (n *Node) updatePools(acc *engine.Accepted) {
 	if !acc.IsHead {
 		return

@@ -20,15 +20,15 @@ const endorsedAhead = 8
 // maxEndorsed is the number of endorsed chunks per shard that are recorded.
 const maxEndorsed = 64
 
-// Signatures is the slashing protection of a validator. It records what is needed to refuse
-// signatures that contradict earlier ones. The record is persisted before a signature leaves the
-// node, so a restart cannot lead to double signing. Not safe for concurrent use.
+// Signatures is the slashing protection of a validator. Signatures records what is needed to refuse
+// a signature that contradicts a recorded signature. The record is persisted before a signature
+// leaves the node, so a restart cannot lead to double signing. Not safe for concurrent use.
 type Signatures struct {
 	Target primitives.Height // highest target height of an approval
 	Block  primitives.Height // height of the last produced block
-	Ahead  primitives.Height // chunks up to this height may have been endorsed without a record on disk
-	// floor is the maximum of the stored Ahead and the height of the tip at the start. Up to this
-	// height, only chunks in the record may be endorsed again.
+	Ahead  primitives.Height // this validator may have endorsed chunks up to this height without a record on disk
+	// floor is the maximum of the stored Ahead and the height of the tip at the start. Up to floor,
+	// this validator may endorse only chunks that the record lists as endorsed.
 	floor    primitives.Height
 	chunks   []made     // last produced chunk of each shard
 	endorsed []endorsed // last endorsed chunks of each shard, in the order of signing
@@ -59,8 +59,9 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 	return s, nil
 }
 
-// MergeSignatures merges two encoded Signatures of one validator. Each may record signatures that
-// the other does not. The result permits only signatures that both permit.
+// MergeSignatures merges two encoded Signatures of one validator. a may record signatures that b
+// does not, and b signatures that a does not. The result permits only signatures that a and b
+// permit.
 func MergeSignatures(a, b []byte) ([]byte, error) {
 	s, err := ReadSignatures(a)
 	if err != nil {
@@ -140,14 +141,15 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 }
 
 // begin raises floor to tip, the height of the tip at the start. The tip may be a block of this
-// validator that was persisted before the record of the endorsements in the block. Such a block is
-// broadcast like a peer's block, so its chunks count as endorsed.
+// validator that was persisted before the record of the endorsements in the block. This node
+// broadcasts such a block like a peer's block, so the block's chunks count as endorsed.
 func (s *Signatures) begin(tip primitives.Height) { s.floor = max(s.floor, tip) }
 
 // vote records an approval of the height target.
 func (s *Signatures) vote(target primitives.Height) { s.Target = max(s.Target, target) }
 
-// block returns whether the validator may sign a block of height h. If so, it records the height.
+// block returns whether the validator may sign a block of height h. If so, block records the
+// height.
 func (s *Signatures) block(h primitives.Height) bool {
 	if h <= s.Block {
 		return false
@@ -156,7 +158,7 @@ func (s *Signatures) block(h primitives.Height) bool {
 	return true
 }
 
-// chunk returns whether the validator may sign a chunk of a shard at height h. If so, it records
+// chunk returns whether the validator may sign a chunk of a shard at height h. If so, chunk records
 // the height.
 func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 	i := slices.IndexFunc(s.chunks, func(m made) bool { return m.shard == shard })
@@ -172,11 +174,11 @@ func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 }
 
 // endorse returns whether the validator may endorse a chunk: the record contains no endorsement of
-// another chunk of the same shard and height. If it may, endorse records the endorsement. Endorsing
-// the same chunk again is allowed. fresh means that the record must be on disk before the
-// endorsement is sent. If ahead is not 0, fresh is true only once in ahead heights. After a restart
-// the validator endorses no chunk of these heights, because it does not know which chunks it has
-// endorsed.
+// another chunk of the same shard and height. If the validator may, endorse records the
+// endorsement. Endorsing the same chunk again is allowed. fresh means that the record must be on
+// disk before the endorsement is sent. If ahead is not 0, fresh is true only once in ahead heights.
+// After a restart the validator endorses no chunk of these heights, because the record does not say
+// which of these chunks the validator has endorsed.
 func (s *Signatures) endorse(
 	key primitives.ChunkKey,
 	chunk primitives.Hash,
@@ -202,7 +204,7 @@ func (s *Signatures) endorse(
 // add records an endorsement. If the shard then has more than maxEndorsed endorsements, add drops
 // the one with the lowest height. It returns false and records nothing in two cases: the shard has
 // an endorsement of the same height and epoch, or it has maxEndorsed endorsements, none of them
-// below that height.
+// below the height of x.
 func (s *Signatures) add(x endorsed) bool {
 	n, lowest := 0, -1
 	for i := range s.endorsed {

@@ -56,11 +56,12 @@ func (n *Node) vote(p doomslug.Proposal) {
 	}
 }
 
-// repeatedVote is an approval of the head that is sent to the validator to again at time at (ns
-// since 1970), unless the head has changed by then. It is for a neard node that produces two
-// consecutive heights. Such a node drops approvals for the second height that arrive before it has
-// executed its first block (chain/client/src/client.rs:1852, provenance). Without the repetition,
-// no block of the second height would be produced.
+// repeatedVote is an approval of the head that is sent again at the time at (ns since 1970) to the
+// validator in the field to, unless the head has changed by then. A repeatedVote is for a neard
+// node that produces two consecutive heights. Such a node drops approvals for the second height
+// that arrive before the node has executed its block of the first height
+// (chain/client/src/client.rs:1852, provenance). Without the repetition, no block of the second
+// height would be produced.
 type repeatedVote struct {
 	vote *primitives.Approval
 	to   primitives.AccountID
@@ -100,9 +101,9 @@ func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID
 	return who, err == nil
 }
 
-// approval handles a validator's approval. It counts the approval if the approved block is known,
-// and parks it otherwise. verified is the key with which the signature was verified before. It is
-// empty if the signature was not verified.
+// approval handles a validator's approval. If the approved block is known, approval counts the
+// approval; otherwise approval parks it. verified is the key with which the signature was verified
+// before. verified is empty if the signature was not verified.
 func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	h := n.head
 	if h == nil {
@@ -139,8 +140,9 @@ type parked struct {
 }
 
 // park keeps an approval of an unknown block if its account approves the head's children or blocks
-// of the next epoch. For each account it keeps one approval for each target height, the newest, and
-// at most MaxParked approvals, those with the highest targets.
+// of the next epoch. For each account and target height, park keeps only the approval that arrived
+// last. For each account, park keeps at most MaxParked approvals: the approvals with the highest
+// targets.
 func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 	signed := func(list []chain.Approver) (primitives.PublicKey, bool) {
 		key, ok := approverKey(list, a.AccountID)

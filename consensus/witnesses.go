@@ -31,7 +31,7 @@ func isUnknown(err error) bool {
 
 // showWitness builds the witness of a chunk that this node produced, and sends it to the chunk's
 // validators. If this node is the only validator, it endorses the chunk and builds no witness. If
-// the validators need no witness (needsNoWitness), it builds none either.
+// the validators need no witness (needsNoWitness), showWitness builds none either.
 func (n *Node) showWitness(c *primitives.Chunk) error {
 	key := primitives.ChunkKey{ShardID: c.Header.ShardID, EpochID: n.head.epoch, HeightCreated: c.Header.HeightCreated}
 	list, err := n.assigned.Validators(key)
@@ -78,8 +78,8 @@ func accountsOf(list []chain.Assigned) []primitives.AccountID {
 
 // needsNoWitness returns whether the validators of a chunk can check it without a witness as soon
 // as they have its body (chunkparts.Pool.Brings). This requires eager mode, that this node is one
-// of the validators, and that all of them track the shard. It returns false if the head block lacks
-// a chunk of a shard, because a validator may then be late.
+// of the validators, and that all of them track the shard. needsNoWitness returns false if the head
+// block lacks a chunk of a shard, because a validator may then be late.
 func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) bool {
 	if n.o.Holds == nil || !n.isEager() || slices.Contains(n.head.block.Header.ChunkMask, false) {
 		return false
@@ -180,8 +180,8 @@ func (n *Node) sendDeferred() {
 	n.deferred = nil
 }
 
-// mayEndorse returns whether this node may send an endorsement. If so, it records the endorsement.
-// It refuses to endorse a second chunk of the same shard and height.
+// mayEndorse returns whether this node may send an endorsement. If so, mayEndorse records the
+// endorsement. mayEndorse returns false for a second chunk of the same shard and height.
 func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	m := &e.Metadata
 	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
@@ -201,9 +201,10 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 }
 
 // endorseHeld checks a peer's chunk against this node's own state, and endorses the chunk if this
-// node is one of its validators. It does not wait for the witness, which would prove nothing more.
-// If the check fails or is not possible yet, the witness check decides later. A node that is behind
-// skips this check, because its endorsement would be too late.
+// node is one of its validators. endorseHeld does not wait for the witness, because the witness
+// would prove nothing more than this node's own state does. If the check fails or is not possible
+// yet, the node decides when it checks the witness. A node that is behind the network skips this
+// check, because an endorsement would be too late.
 func (n *Node) endorseHeld(c *primitives.Chunk) {
 	h := &c.Header
 	if n.witnesses == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() || n.isBehind() {
@@ -228,7 +229,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 		return
 	}
 	if p, err := n.e.ChunkProducer(h.PrevBlockHash, h.ShardID); err != nil || n.isMe(p.AccountID, p.PublicKey) {
-		return // an own chunk was endorsed when it was produced
+		return // this node endorsed its own chunk when it produced the chunk
 	}
 	var held bool
 	var err error
@@ -250,7 +251,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 	n.run(func() { held, err = n.o.Witnesses.CheckChunk(c) }, then)
 }
 
-// waitForBlock keeps a chunk until its parent is known. It drops the chunk if a limit of
+// waitForBlock keeps a chunk until its parent is known. waitForBlock drops the chunk if a limit of
 // maxWaitingChunks is reached.
 func (n *Node) waitForBlock(c *primitives.Chunk) {
 	on := c.Header.PrevBlockHash
@@ -260,8 +261,9 @@ func (n *Node) waitForBlock(c *primitives.Chunk) {
 	}
 }
 
-// checkWitness checks a witness. It uses this node's own state if this node holds the shard,
-// otherwise the state in the witness. It does not check the witness of an own chunk.
+// checkWitness checks a witness. If this node holds the shard, checkWitness uses this node's own
+// state; otherwise the state in the witness. checkWitness does not check the witness of a chunk
+// that this node produced.
 func (n *Node) checkWitness(j partialwitness.PendingWitness) {
 	if n.o.Hooks.planted(PlantedEndorse) {
 		n.witnessChecked(j, nil)
@@ -269,13 +271,13 @@ func (n *Node) checkWitness(j partialwitness.PendingWitness) {
 	}
 	h := &j.Witness.Header
 	if p, err := n.e.ChunkProducer(h.PrevBlockHash, h.ShardID); err == nil && n.isMe(p.AccountID, p.PublicKey) {
-		return // an own chunk was endorsed when it was produced
+		return // this node endorsed its own chunk when it produced the chunk
 	}
 	n.runWitnessCheck(j)
 }
 
-// runWitnessCheck checks a witness. It does so within the step if the witness is small and this
-// node holds the shard, otherwise in a job.
+// runWitnessCheck checks a witness. If the witness is small and this node holds the shard, the
+// check runs within the step, otherwise in a job.
 func (n *Node) runWitnessCheck(j partialwitness.PendingWitness) {
 	var held bool
 	var err error

@@ -25,7 +25,7 @@ type ApplyFailure struct {
 	Err    error // *Panic if the code panicked
 	bad    bool  // Err wraps ErrChunk
 	job    *Job
-	held   *BlockNode // node whose states Input reads, held until Release; nil: the BlockImport holds it
+	held   *BlockNode // node whose states Input reads, held until Release; nil: the BlockImport holds the states
 }
 
 // Error names the chunk and the reason.
@@ -49,7 +49,8 @@ func (f *ApplyFailure) Unwrap() []error {
 func (f *ApplyFailure) HasInput() bool { return f.job != nil }
 
 // Release releases the states that a failure of BeginImport holds for Input. It does nothing for a
-// failure of FinishImport, whose states BlockImport.Drop releases. It may be called more than once.
+// failure of FinishImport, whose states BlockImport.Drop releases. The caller may call Release more
+// than once.
 func (f *ApplyFailure) Release() {
 	if f.held != nil {
 		f.held.Release()
@@ -65,8 +66,8 @@ func (f *ApplyFailure) Input() apply.Input {
 	return in
 }
 
-// Stakes lists the stakes of all validators in the block's epoch. Input cannot list them: its
-// functions look up one validator. Stakes returns nil if they are unknown.
+// Stakes lists the stakes of all validators in the block's epoch. Input cannot list the stakes: its
+// functions look up one validator. Stakes returns nil if the stakes are unknown.
 func (f *ApplyFailure) Stakes() []apply.AccountAmount {
 	s, ok := f.job.input.Block.Stakes.(stakes)
 	if !ok {
@@ -102,7 +103,7 @@ func Catch(f func() error) (err error) {
 	return f()
 }
 
-// propagatePanics wraps par so that the first panic of its goroutines is raised again on the
+// propagatePanics wraps par so that the first panic of the goroutines of par is raised again on the
 // caller's goroutine, where Catch can recover it. A nil par stays nil.
 func propagatePanics(par apply.Par) apply.Par {
 	if par == nil {
@@ -123,8 +124,8 @@ func propagatePanics(par apply.Par) apply.Par {
 }
 
 // jobError returns the error of a failed job. The error wraps ErrChunk only if the chunk alone
-// causes the failure, so that every node fails too. Any other failure is a fault of this node, and
-// so is each failure of a chunk that this node produced.
+// causes the failure, so that every node fails to apply the chunk. Any other failure is a fault of
+// this node, and so is each failure of a chunk that this node produced.
 func (e *Engine) jobError(p *BlockImport, shard int) error {
 	s, j := &p.entry.Shards[shard], &p.jobs[shard]
 	var receipt *primitives.ReceiptValidationError

@@ -13,10 +13,11 @@ import (
 // Accepted is the result of importing one block.
 type Accepted struct {
 	Entry *BlockNode
-	// IsHead means that the block is the new in-memory head. OldHead is the head before it.
+	// IsHead means that the block is the new in-memory head. OldHead is the head before the import.
 	IsHead  bool
 	OldHead *BlockNode
-	// Final is the last final block after the import. OldFinal is the last final block before it.
+	// Final is the last final block after the import. OldFinal is the last final block before the
+	// import.
 	Final, OldFinal storage.BlockRef
 	// Returned holds the transactions of blocks that are no longer canonical, except those that the
 	// new branch includes.
@@ -93,7 +94,8 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		Final:    old.final,
 		IsHead:   isBetterHead(entry, old.entry),
 	}
-	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a higher branch may have an older final block
+	// a higher branch may have a lower final block than the previous head's branch
+	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height {
 		a.Final = f
 		if final := e.Imported(f.Hash); final != nil {
 			e.proofs.prune(final)

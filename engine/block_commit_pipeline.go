@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// MaxAhead bounds the number of imported blocks that are not on disk. Two or three are enough to
-// keep both the disk and the chain busy. A higher bound lets the chain continue while the disk
-// stalls. The bound costs little memory, because every block stays in memory until the flat head
-// passes it.
+// MaxAhead bounds the number of imported blocks that are not on disk. Two or three blocks are
+// enough to keep the disk and the chain busy. A higher bound lets the chain continue while the disk
+// stalls. A higher bound costs little memory, because every block stays in memory until the flat
+// head passes it.
 const MaxAhead = 8
 
 // commitPipeline persists imported blocks in the background.
@@ -31,10 +31,12 @@ const MaxAhead = 8
 // pipeline's goroutine if it does not run. That goroutine takes all queued blocks, writes them with
 // one fsync (storage.Store.CommitAll), publishes the new head to readers, and runs the onPersisted
 // callbacks. Stored, on the engine's goroutine, removes the persisted blocks from list and advances
-// the flat head. On a full disk the pipeline's goroutine waits for disk space and tries again.
+// the flat head. On a full disk the pipeline's goroutine waits for disk space and then repeats the
+// write.
 //
-// After a failure, Abandon undoes the import of the blocks that were not persisted: it removes them
-// from the block tree and from the epoch manager, and the tip becomes the persisted head again.
+// After a failure, Abandon undoes the import of the blocks that were not persisted: Abandon removes
+// these blocks from the block tree and from the epoch manager, and the tip becomes the persisted
+// head again.
 //
 // Rejected. Asynchronous writes without a bound would lose any number of blocks in a crash and let
 // the tip advance far beyond what clients see. Persisting only every n-th block would delay each
@@ -43,14 +45,14 @@ type commitPipeline struct {
 	mu   sync.Mutex
 	list []*inFlightBlock // imported blocks that Stored has not returned yet; parents first
 	done int              // number of blocks at the start of list that are on disk
-	err  error            // error of the last write; nil: it succeeded
+	err  error            // error of the last write; nil: the write succeeded
 	// writing is true while runPipeline runs.
 	writing bool
 	idle    *sync.Cond // signalled when writing becomes false
 }
 
-// inFlightBlock is an imported block that Stored has not returned yet. It holds its parent's states
-// until Stored returns it.
+// inFlightBlock is an imported block that Stored has not returned yet. The inFlightBlock holds its
+// parent's states until Stored returns the block.
 type inFlightBlock struct {
 	imp         *BlockImport
 	changes     epoch.Changes
@@ -61,11 +63,12 @@ type inFlightBlock struct {
 func (a *commitPipeline) init() { a.idle = sync.NewCond(&a.mu) }
 
 // FinishImport takes the results of a block's jobs and adds the block to the in-memory chain. The
-// caller may import a child of the block at once. The block is not on disk yet: until it is
-// persisted, readers do not see it, and nothing that leaves the node may depend on it.
+// caller may import a child of the block at once. The block is not on disk yet. Until the block is
+// persisted, readers do not see the block, and nothing that leaves the node may depend on the
+// block.
 //
-// stored is called on another goroutine after the block was persisted or the write failed. Stored
-// then returns the block or the error. A nil stored is not called.
+// The commit pipeline calls stored on its own goroutine after the block was persisted or the write
+// failed. Engine.Stored then returns the block or the error. stored may be nil.
 //
 // On an error nothing has changed. ErrOld and ErrChunk mean that the block is stale or invalid. Any
 // other error is a fault of this node (VerdictOf).
@@ -97,9 +100,9 @@ func (e *Engine) InFlight() int {
 	return len(e.pipeline.list)
 }
 
-// Stored returns the blocks that were persisted since its last call, parents first. After an error
-// no block is persisted until Abandon. On a full disk the pipeline normally waits, so the error is
-// storage.ErrFull only if such waits were canceled.
+// Stored returns the blocks that were persisted since the last call of Stored, parents first. After
+// an error no block is persisted until Abandon. On a full disk the pipeline normally waits, so the
+// error is storage.ErrFull only if such waits were canceled.
 func (e *Engine) Stored() ([]*Accepted, error) {
 	all, err := e.reap()
 	if err != nil || len(all) == 0 {
@@ -108,9 +111,9 @@ func (e *Engine) Stored() ([]*Accepted, error) {
 	return all, e.stepFlatHead()
 }
 
-// Abandon undoes the import of all blocks that are not persisted. The caller calls it after an
-// error of Stored. The tip is then the persisted head. After storage.ErrFull the engine can import
-// blocks again. After any other error it cannot.
+// Abandon undoes the import of all blocks that are not persisted. The caller calls Abandon after an
+// error of Stored. Abandon makes the persisted head the tip. If the error was storage.ErrFull, the
+// engine can then import blocks again. After any other error the engine cannot.
 func (e *Engine) Abandon() {
 	for _, u := range slices.Backward(e.abandonInFlight()) {
 		u.imp.Drop()
@@ -142,8 +145,8 @@ func (e *Engine) reap() (all []*Accepted, err error) {
 	return all, err
 }
 
-// abandonInFlight undoes the import of the blocks that are not persisted, and returns them. The
-// caller calls Drop for each.
+// abandonInFlight undoes the import of the blocks that are not persisted, and returns these blocks.
+// The caller calls Drop for each returned block.
 func (e *Engine) abandonInFlight() []*inFlightBlock {
 	q := &e.pipeline
 	q.mu.Lock()
@@ -165,8 +168,8 @@ func (e *Engine) abandonInFlight() []*inFlightBlock {
 	return lost
 }
 
-// runPipeline persists queued blocks until the queue is empty or a write fails. On a full disk it
-// waits for disk space, unless the store has canceled such waits.
+// runPipeline persists queued blocks until the queue is empty or a write fails. On a full disk
+// runPipeline waits for disk space, unless the store has canceled such waits.
 func (e *Engine) runPipeline() {
 	q := &e.pipeline
 	for {
@@ -224,15 +227,15 @@ func (a *commitPipeline) epochChanges(f func(*epoch.Changes) bool) {
 	}
 }
 
-// Tip returns the in-memory head, on which the next block is built. It equals Head if no block is
-// in flight. Nothing that leaves the node may depend on it.
+// Tip returns the in-memory head, on which the next block is built. Tip equals Head if no block is
+// in flight. Nothing that leaves the node may depend on the tip.
 func (e *Engine) Tip() *BlockNode { return e.tip.Load().entry }
 
 // TipFinal returns the last final block according to the tip.
 func (e *Engine) TipFinal() storage.BlockRef { return e.tip.Load().final }
 
-// Imported returns a block of the in-memory tree, whether it is on disk or not, or nil. Its states
-// may be evicted. Safe for concurrent use.
+// Imported returns a block of the in-memory tree, on disk or not. It returns nil if the tree lacks
+// the block. The block's states may be evicted. Safe for concurrent use.
 func (e *Engine) Imported(hash primitives.Hash) *BlockNode {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -46,8 +46,8 @@ func (e *Engine) blockFacts(
 	return f, tree, nil
 }
 
-// Approvers returns the validators that approve a child of parent. Their order is that of the
-// approvals in the child's header.
+// Approvers returns the validators that approve a child of parent. The validators are in the order
+// of the approvals in the child's header.
 func (e *Engine) Approvers(parent primitives.Hash) (out []chain.Approver, err error) {
 	err = e.Epochs(func(m *epoch.Manager) (err error) { out, err = ApproversOf(m, parent); return })
 	return out, err
@@ -122,8 +122,8 @@ func (e *Engine) AnchoredChunkProducer(
 	return v, err
 }
 
-// ChunkValidators returns the validators that may endorse a shard's chunk on parent. Their order is
-// that of the chunk's endorsements in the block.
+// ChunkValidators returns the validators that may endorse a shard's chunk on parent. The validators
+// are in the order of the chunk's endorsements in the block.
 func (e *Engine) ChunkValidators(parent *BlockNode, shard primitives.ShardID) (out []chain.Assigned, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		id, err := m.EpochIDFromPrev(parent.Hash)
@@ -187,8 +187,8 @@ func (e *Engine) validationContext(
 		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
 		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, HeadersOnly: e.o.PartialBodies,
 	}
-	// An earlier copy of a block in validBlocks has passed chain.ValidateBlock. Only the signature
-	// of this copy is verified, because the hash does not cover it.
+	// A copy of each block in validBlocks has passed chain.ValidateBlock. So of this copy only the
+	// signature is verified, because the hash does not cover the signature.
 	if hash := b.Hash(); e.validBlocks.has(hash) {
 		if !e.verify(b.Header.Signature, hash[:], producer.PublicKey) {
 			return nil, nil, chain.InvalidSignature
@@ -201,7 +201,7 @@ func (e *Engine) validationContext(
 	if e.o.MaxHeightJump > 0 {
 		j.MaxHeight = e.Tip().Height() + e.o.MaxHeightJump
 	}
-	if e.o.Now != nil && !produced { // own blocks are not checked, because a sandbox may set their time
+	if e.o.Now != nil && !produced { // the time of own blocks is not checked, because a sandbox may set it
 		j.Now = e.o.Now()
 	}
 	if j.Approvers, err = ApproversOf(m, parent.Hash); err != nil {
@@ -237,7 +237,8 @@ func (e *Engine) validationContext(
 }
 
 // nextRules are the shard layout and the runtime configuration that apply to a block's children.
-// They differ from those of the block if its children are in another epoch with other rules.
+// They differ from the rules of the block if the children are in the next epoch and that epoch has
+// different rules.
 type nextRules struct {
 	layout primitives.ShardLayout
 	config *parameters.RuntimeConfig

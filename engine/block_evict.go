@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// While finality stalls, blocks accumulate above the flat head, and usually only the newest are
-// needed in full. Older blocks are evicted: their node in the block tree keeps the hash, header,
-// layout and chunk extras, while the states, chunks, results and receipts are only in the store.
+// While finality stalls, blocks accumulate above the flat head, and usually only the newest blocks
+// are needed in full. The remaining blocks are evicted: the node of an evicted block in the block
+// tree keeps the hash, header, layout and chunk extras, while the states, chunks, results and
+// receipts are only in the store.
 
 // residentBlocks returns how many of the newest blocks stay complete in memory.
 func (e *Engine) residentBlocks() int {
@@ -65,8 +66,8 @@ func evictedCopy(x *BlockNode) *BlockNode {
 	return l
 }
 
-// withChunks returns x with its chunks. If x is evicted, it reads the chunks from the store. If
-// reading fails, it returns x without chunks.
+// withChunks returns x with its chunks. If x is evicted, withChunks reads the chunks from the
+// store. If reading fails, withChunks returns x without chunks.
 func (e *Engine) withChunks(x *BlockNode) *BlockNode {
 	if x.evicted {
 		if rec, err := e.store.Block(ref(x)); err == nil {
@@ -78,9 +79,9 @@ func (e *Engine) withChunks(x *BlockNode) *BlockNode {
 	return x
 }
 
-// restoreEvicted makes an evicted block resident again. It starts with the states of the nearest
-// resident ancestor and applies the stored changes of the blocks in between. So a branch can
-// continue from any block above the final block.
+// restoreEvicted makes an evicted block resident again. restoreEvicted starts with the states of
+// the nearest resident ancestor, and applies the stored changes of the blocks between that ancestor
+// and x. So a branch can continue from any block above the final block.
 func (e *Engine) restoreEvicted(x *BlockNode) (*BlockNode, error) {
 	var path []*BlockNode
 	at := x

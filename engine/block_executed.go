@@ -17,9 +17,10 @@ import (
 // ErrExecutedBlock means that an ExecutedBlock is malformed or contradicts its block.
 var ErrExecutedBlock = errors.New("engine: the writer's record of an executed block is inconsistent")
 
-// ExecutedBlock is a block with the results of applying it. Another engine that runs the same chain
-// and tracks all shards has computed the results. An engine that imports an ExecutedBlock executes
-// nothing: it writes the changes to its state and compares the state roots.
+// ExecutedBlock is a block with the results of applying it. The writer, a second engine that runs
+// the same chain and tracks all shards, has computed the results. An engine that imports an
+// ExecutedBlock executes nothing: the engine writes the changes to its state and compares the state
+// roots.
 type ExecutedBlock struct {
 	Block  *primitives.Block
 	Ref    storage.BlockRef
@@ -82,7 +83,8 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 }
 
 // executedChunk decodes a new chunk without its receipts. The engine takes the receipts from its
-// result for the shard's previous chunk. Nil: the shard has no new chunk.
+// own result for the shard's previous chunk. executedChunk returns nil if the shard has no new
+// chunk.
 func executedChunk(s *storage.Shard) (*primitives.Chunk, error) {
 	if s.Chunk == nil {
 		return nil, nil

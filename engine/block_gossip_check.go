@@ -12,8 +12,9 @@ import (
 // chunks. So this node relays no block for which a peer would ban this node. If a block has passed,
 // BeginImport does not repeat its signature and VRF checks.
 //
-// It returns ErrOrphan if the parent is unknown or evicted, or if the block is not above the final
-// block. It does not check that the block descends from the final block. Safe for concurrent use.
+// ValidateForGossip returns ErrOrphan if the parent is unknown or evicted, or if the block is not
+// above the final block. ValidateForGossip does not check that the block descends from the final
+// block. Safe for concurrent use.
 func (e *Engine) ValidateForGossip(b *primitives.Block) error {
 	parent := e.Imported(b.Header.PrevHash)
 	if parent == nil || parent.evicted || b.Header.Height <= e.TipFinal().Height {

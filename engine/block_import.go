@@ -21,11 +21,11 @@ import (
 // the goroutine that receives messages, and without holding locks while contracts run.
 //
 // Invariants. (1) A block is imported only after its parent. (2) BeginImport and FinishImport run
-// on the engine's goroutine. Only Job.Run may run on another. (3) A BlockImport holds its parent's
-// states, and the states that its jobs make, until FinishImport succeeds or Drop is called. The
-// caller must ensure one of the two. (4) Nothing of the block is visible before FinishImport
-// returns. (5) From the error of a failed import, VerdictOf derives what is at fault: the block,
-// this copy of the block, or this node.
+// on the engine's goroutine. Only Job.Run may run on any other goroutine. (3) A BlockImport holds
+// its parent's states, and the states that its jobs make, until FinishImport succeeds or Drop is
+// called. The caller must call FinishImport until it succeeds, or Drop. (4) Nothing of the block is
+// visible before FinishImport returns. (5) From the error of a failed import, VerdictOf derives
+// what is at fault: the block, this copy of the block, or this node.
 //
 // Outline.
 //
@@ -42,8 +42,8 @@ import (
 // nearcore. If an endorsed chunk contradicts this node's result, the error is an OutcomeMismatch,
 // and this node cannot continue.
 //
-// Four caches remember earlier checks. They are separate because their keys cover different data: a
-// hit in one does not imply a hit in another.
+// Four caches remember the checks that were made. The caches are separate because their keys cover
+// different data: a hit in one cache does not imply a hit in another cache.
 //
 //	cache        key                      a hit skips
 //	ownChunks    hash of a chunk that     all checks of the chunk, in a block that this
@@ -58,7 +58,7 @@ import (
 //
 // Signatures have their own caches (package signature): Checker for transactions, which are usually
 // verified before a block contains them, and CachedVerifier for signatures of validators, which
-// usually arrive in an earlier message of their own.
+// usually arrive in messages of their own before the block does.
 //
 // Rejected. One cache of valid hashes: a key that covers too little would let an invalid copy pass
 // after a valid copy. Applying the chunks in BeginImport: peers' messages would wait until
@@ -75,7 +75,7 @@ type BlockImport struct {
 
 	produced bool // this engine produced the block
 	complete bool // all shard states of entry are set
-	imported bool // the block is in the block tree, which then owns its states
+	imported bool // the block is in the block tree, and the tree owns the block's states
 	dropped  bool
 }
 
@@ -95,8 +95,8 @@ type Job struct {
 	transition *Transition // made by Run if prove is set; the import sets its Block and Height
 }
 
-// Run applies the chunk. It must be called once, on any goroutine. FinishImport returns the error
-// of the job; a panic also becomes such an error.
+// Run applies the chunk. The caller must call Run once, on any goroutine. FinishImport returns the
+// error of the job. A panic of the job becomes such an error too.
 func (j *Job) Run() {
 	if j.notHeld() {
 		return
@@ -121,10 +121,10 @@ func (j *Job) Run() {
 	}
 }
 
-// retryFork returns whether the job must apply its chunk again. That is so on a fork if the remote
-// chain did not answer. retryFork sleeps before it returns true. Answers are cached, so each
-// attempt has less to fetch. The block waits until all answers are there, because its result
-// depends on them.
+// retryFork returns whether the job must apply its chunk again. The job must do so on a fork if the
+// remote chain did not answer. retryFork sleeps before it returns true. Answers are cached, so each
+// attempt has less to fetch. The block waits for all answers, because the block's result depends on
+// the answers.
 func (j *Job) retryFork() bool {
 	f, ok := j.input.Trie.(forkTrie)
 	if !ok || !errors.Is(j.err, state.ErrAway) {
@@ -168,11 +168,11 @@ func (j *Job) Trivial() bool {
 // recordings is a pool, because the recording of one chunk takes some megabytes.
 var recordings = sync.Pool{New: func() any { return new(recording) }}
 
-// Jobs returns the jobs. All of them must have run before FinishImport or Commit is called.
+// Jobs returns the jobs. All jobs must have run before the caller calls FinishImport or Commit.
 func (p *BlockImport) Jobs() []Job { return p.jobs }
 
-// Drop releases the states that p holds. The caller calls it if the block will not be imported. No
-// job of p may run during or after the call. After a successful FinishImport or another Drop, Drop
+// Drop releases the states that p holds. The caller calls Drop if it will not import the block. No
+// job of p may run during or after the call. After a successful FinishImport or a first Drop, Drop
 // does nothing.
 func (p *BlockImport) Drop() {
 	if p.imported || p.dropped {
@@ -199,9 +199,9 @@ func (p *BlockImport) Block() *primitives.Block { return p.entry.Block }
 // missing. produced means that this engine produced the block. In such a block, BeginImport does
 // not check chunks that this engine produced.
 //
-// It returns ErrMissing if the block is valid but a chunk body is missing. A later call for the
+// It returns ErrMissing if the block is valid but a chunk body is missing. A further call for the
 // same block skips checks that have succeeded. If an endorsed chunk contradicts this engine's
-// result, the error is an *ApplyFailure that wraps an *OutcomeMismatch. VerdictOf classifies the
+// result, the error is an *ApplyFailure that wraps an *OutcomeMismatch. VerdictOf classifies all
 // other errors.
 func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*BlockImport, error) {
 	p, layout, err := e.beginImport(b, chunks, produced)
@@ -327,8 +327,8 @@ func (e *Engine) beginImport(
 
 // validateChunk compares a chunk with this node's result for the shard's previous chunk. The body
 // is checked against the header only once for each chunk hash, here or with the chunk's witness.
-// Once is enough: the hash determines the chunk's previous block, and so the receipts that the
-// chunk must contain.
+// One check is enough: the chunk hash determines the chunk's previous block, and so the receipts
+// that the chunk must contain.
 func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout primitives.ShardLayout) error {
 	if e.validChunks.has(c.Hash) {
 		return chain.ValidateChunkAgain(c, prev.Extra)
@@ -340,13 +340,13 @@ func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout pri
 	return err
 }
 
-// descendsFromFinal returns whether a block is the last final block or a descendant of it (nearcore
-// chain/chain/src/chain.rs:842). Nodes cache the result, so that a long path to the final block is
-// followed only once.
+// descendsFromFinal returns whether a block is the last final block or descends from the last final
+// block (nearcore chain/chain/src/chain.rs:842). Nodes cache the result, so that a long path to the
+// final block is followed only once.
 func (e *Engine) descendsFromFinal(at *BlockNode) bool {
 	final := e.TipFinal()
-	// A child engine has no nodes below its flat head. If the final block is below, a descendant of
-	// the flat head is a descendant of the final block.
+	// A child engine has no nodes below its flat head. If the final block is below the flat head,
+	// each descendant of the flat head is a descendant of the final block.
 	if e.parent != nil && final.Height < e.flatHead.Height() {
 		final = ref(e.flatHead)
 	}
@@ -411,10 +411,10 @@ func gatherIncoming(entry *BlockNode, holds []bool) {
 	}
 }
 
-// incoming returns the receipts that a shard's new chunk applies: those that arrive in this block
-// and in its ancestors above height since. since is the height of the block with the shard's
+// incoming returns the receipts that a shard's new chunk applies: those that arrive in the block of
+// entry and in its ancestors above height since. since is the height of the block with the shard's
 // previous chunk. If an ancestor is older than a split, its receipts for the parent shard are
-// filtered: only those for accounts of this shard are taken (nearcore
+// filtered: only receipts for accounts of this shard are taken (nearcore
 // chain/chain/src/store/utils.rs:186).
 func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.Height) ([]*primitives.Receipt, error) {
 	out := entry.Shards[shard].Incoming
@@ -482,7 +482,8 @@ type blockInput struct {
 	first  bool                   // the block is the first of its epoch
 }
 
-// newBlockInput computes the shared input of a block. It reads no state. The caller holds epochMu.
+// newBlockInput computes the shared input of a block. newBlockInput reads no state. The caller
+// holds epochMu.
 func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err error) {
 	h, m := entry.Header(), e.epochs
 	c.input = apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: propagatePanics(e.o.Par)}
@@ -523,7 +524,7 @@ func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err erro
 
 // forShard returns the input of one shard, without state, transactions and receipts. fresh means
 // that the shard has a new chunk. Without a new chunk, proposals must be the validator proposals of
-// the shard's last result. With one, proposals is ignored.
+// the shard's last result. With a new chunk, forShard ignores proposals.
 func (c *blockInput) forShard(
 	entry *BlockNode,
 	shard primitives.ShardIndex,

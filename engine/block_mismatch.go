@@ -34,8 +34,9 @@ func (d *OutcomeMismatch) Error() string {
 }
 
 // chunkError classifies an error of chain.ValidateChunk. It returns an *OutcomeMismatch if the
-// claimed result differs and enough of the assigned validators have endorsed the chunk. Otherwise
-// the error wraps ErrChunk. The caller has verified the endorsements in a peer's block.
+// claimed result differs from this node's result and enough of the assigned validators have
+// endorsed the chunk. Otherwise the error wraps ErrChunk. The caller has verified the endorsements
+// in a peer's block.
 func chunkError(
 	b *primitives.Block,
 	i int,
@@ -59,9 +60,10 @@ func chunkError(
 	}
 }
 
-// mismatchFailure returns the ApplyFailure for a mismatch. The parent block's result is what
-// differs, so Input of the ApplyFailure returns the input for applying the parent. There is no
-// input if the states before the parent are not in memory. The caller must call Release.
+// mismatchFailure returns the ApplyFailure for a mismatch. The mismatch is in the result of the
+// parent block, so Input of the ApplyFailure returns the input for applying the parent. There is no
+// input if the states before the parent are not in memory. The caller must call Release of the
+// ApplyFailure.
 func (e *Engine) mismatchFailure(d *OutcomeMismatch, layout primitives.ShardLayout) *ApplyFailure {
 	parent, id := d.parent, layout.ShardIDs()[d.shard]
 	if !parent.Layout.Has(id) {

@@ -21,14 +21,14 @@ var (
 	ErrOld    = errors.New("engine: the block does not descend from the final block")
 	// ErrMissing means that the body of a new chunk is missing.
 	ErrMissing = errors.New("engine: the body or receipt proofs of a chunk are missing")
-	// ErrReshard means that a shard layout differs from the previous one by more than one split
+	// ErrReshard means that a shard layout differs from the previous layout by more than one split
 	// into two shards (nearcore chain/chain/src/resharding/event_type.rs).
 	ErrReshard = errors.New("engine: the shard layout changes by more than one split")
 )
 
 // BlockNode is a node of the in-memory block tree: an imported block with the results of applying
-// it. Its exported fields do not change after the import. It does not record whether the block is
-// canonical.
+// it. Its exported fields do not change after the import. A BlockNode does not record whether the
+// block is canonical.
 type BlockNode struct {
 	Block  *primitives.Block
 	Hash   primitives.Hash
@@ -38,10 +38,11 @@ type BlockNode struct {
 	Tree   *primitives.PartialMerkleTree
 	Shards []ShardState // states by shard index
 
-	finalHeight  primitives.Height // height of Header.LastFinalBlock; the genesis height if that hash is zero
-	refs         atomic.Int64      // number of holders of the state roots; 0: the roots were released
-	persisted    atomic.Bool       // the block is on disk and visible to readers
-	descendsFrom primitives.Hash   // an ancestor that was final; zero: none; only the engine's goroutine uses it
+	finalHeight primitives.Height // height of Header.LastFinalBlock; the genesis height if LastFinalBlock is zero
+	refs        atomic.Int64      // number of holders of the state roots; 0: the roots were released
+	persisted   atomic.Bool       // the block is on disk and visible to readers
+	// an ancestor that was final; zero: none. Only the engine's goroutine uses this field.
+	descendsFrom primitives.Hash
 	// replaces is the node that this node replaced in the tree when a shard was added, or nil. The
 	// last Release of this node releases replaces. replaces owns the states of the other shards.
 	replaces *BlockNode
@@ -59,24 +60,24 @@ type ShardState struct {
 	// Chunk is the block's new chunk, or nil if the shard has none. If the shard is not held, the
 	// chunk has receipt proofs instead of a body.
 	Chunk *primitives.Chunk
-	// Result is the result of applying the chunk. Its Trie must not be used. It is nil after a
-	// restart, and if the shard is not held.
+	// Result is the result of applying the chunk. Readers must not use Result.Trie. Result is nil
+	// after a restart, and if the shard is not held.
 	Result *apply.Result
 	// Outgoing are the receipts that the shard's last new chunk created. The shard's next chunk
 	// carries them.
 	Outgoing []*primitives.Receipt
-	// OutgoingAt is the block that includes the shard's last new chunk. It is zero if the receipts
-	// went to the other child shard of a split. OutgoingOf is the shard of that chunk: this shard,
-	// or its parent if the chunk is older than the split.
+	// OutgoingAt is the block that includes the shard's last new chunk. OutgoingAt is zero if the
+	// receipts went to the sibling shard of a split. OutgoingOf is the shard of that chunk: this
+	// shard, or this shard's parent if the chunk is from before the split.
 	OutgoingAt primitives.Hash
 	OutgoingOf primitives.ShardID
 	// Incoming are the receipts for the shard from this block's new chunks, in the order of
-	// application. It is empty if the shard is not held.
+	// application. Incoming is empty if the shard is not held.
 	Incoming []*primitives.Receipt
 
 	root *trie.Root
-	// brought has receipts from the chunks of shards that are not held. It is set only for a shard
-	// whose state was caught up after the block.
+	// brought has receipts from the chunks of shards that are not held. brought is set only for a
+	// shard whose state was caught up after the block.
 	brought []primitives.ReceiptProof
 }
 
@@ -86,12 +87,12 @@ func (e *BlockNode) Header() *primitives.BlockHeader { return e.Block.Header }
 // Height returns the block's height.
 func (e *BlockNode) Height() primitives.Height { return e.Block.Header.Height }
 
-// FinalHeight returns the height of the last final block according to this block; the genesis
-// height if there is none.
+// FinalHeight returns the height of the last final block according to this block's header. It is
+// the genesis height if the header names no final block.
 func (e *BlockNode) FinalHeight() primitives.Height { return e.finalHeight }
 
-// Acquire holds the states after the block until Release. It returns false if they were released
-// already. Safe for concurrent use.
+// Acquire holds the states after the block until Release. It returns false if the states were
+// released already. Safe for concurrent use.
 func (e *BlockNode) Acquire() bool {
 	for {
 		n := e.refs.Load()
@@ -126,8 +127,8 @@ func (e *BlockNode) Release() {
 	}
 }
 
-// Changes returns the block's state changes in all shards, ordered by key. After a restart it
-// returns nil; the store has them.
+// Changes returns the block's state changes in all shards, ordered by key. After a restart Changes
+// returns nil; the store has the changes.
 func (e *BlockNode) Changes() []primitives.KeyChanges {
 	var all []primitives.KeyChanges
 	for i := range e.Shards {
@@ -139,6 +140,6 @@ func (e *BlockNode) Changes() []primitives.KeyChanges {
 	return all
 }
 
-// Root returns a shard's state after the block, or nil if the shard is not held. It is valid while
-// the node is held with Acquire.
+// Root returns a shard's state after the block, or nil if the shard is not held. The Root is valid
+// while the node is held with Acquire.
 func (e *BlockNode) Root(shard primitives.ShardIndex) *trie.Root { return e.Shards[shard].root }

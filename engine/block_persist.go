@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// epochStore implements the store of the epoch manager. It reads rows of blocks in the commit
-// pipeline first, then those on disk.
+// epochStore implements the store of the epoch manager. It looks for a row first among the rows of
+// blocks in the commit pipeline, then on disk.
 type epochStore struct{ e *Engine }
 
 func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err error) {
@@ -45,7 +45,8 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 }
 
 // bootstrapInfo returns the block info with the given hash from the epoch sync proof with which the
-// data folder was started. Nil: no proof was used, or its block info has another hash.
+// data folder was started. It returns nil if the data folder was not started with a proof, or if
+// the block info in the proof has a different hash.
 func (s epochStore) bootstrapInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), bootstrapFirst)
 	if err != nil {
@@ -205,9 +206,10 @@ func encodeShards(shards []ShardState) []storage.Shard {
 	return out
 }
 
-// appendOrigin appends the origin of a shard's outgoing receipts: the block's hash, and the shard's
-// id if another shard created them. For a shard that was caught up after the block it also appends
-// the receipt proofs, because the block's own record does not contain them.
+// appendOrigin appends the origin of a shard's outgoing receipts: the block's hash, and the id of
+// the shard that created the receipts if that is not s. For a shard that was caught up after the
+// block, appendOrigin also appends the receipt proofs, because the block's own record does not
+// contain the proofs.
 func appendOrigin(b []byte, s *ShardState) []byte {
 	b = s.OutgoingAt.AppendBorsh(b)
 	if len(s.brought) > 0 {

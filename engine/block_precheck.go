@@ -18,10 +18,11 @@ type Prechecked struct {
 }
 
 // Precheck runs the checks of a received block that do not need its parent: form, height, and the
-// producer's signature. It also checks that the block contains approvals of its height and parent
-// by two thirds of the stake. The validators are those of the block's epoch. If the parent is
-// unknown, that epoch must be a current one (isCurrentEpoch) or one that verified headers announce
-// (HeaderChain.Add). A block of any other epoch cannot be checked; its Standing is UnknownEpoch.
+// producer's signature. Precheck also checks that the block contains approvals of its height and
+// parent by two thirds of the stake. The validators are those of the block's epoch. If the parent
+// is unknown, the block's epoch must be current (isCurrentEpoch) or announced by verified headers
+// (HeaderChain.Add). Precheck cannot check a block of any other epoch, and sets its Standing to
+// UnknownEpoch.
 //
 // An error concerns only this copy of the block. The caller must not remember the block's hash as
 // invalid, because another copy may have the right signature and body.
@@ -102,7 +103,7 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 
 // needs returns which chunk bodies and receipt proofs this node needs for a block on parent. layout
 // is the block's shard layout. If parent is nil, needs assumes the needs of a child of the tip.
-// BeginImport returns ErrMissing if that was too little.
+// BeginImport returns ErrMissing if this node then lacks a needed body or proof.
 func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]blockpool.Need, error) {
 	if parent == nil {
 		if parent = e.Tip(); !layout.Equal(parent.Layout) && !layoutDescends(layout, parent.Layout) {
@@ -120,8 +121,8 @@ func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]bloc
 	return needsOf(layout, holds), nil
 }
 
-// layoutDescends returns whether each shard of layout is a shard of the layout `from`, or was split
-// off one.
+// layoutDescends returns whether each shard of layout is a shard of the layout `from`, or is a
+// child of a shard of `from`.
 func layoutDescends(layout, from primitives.ShardLayout) bool {
 	for _, id := range layout.ShardIDs() {
 		if parent, err := layout.Parent(id); err != nil || !from.Has(parent) {
@@ -142,8 +143,8 @@ func needsOf(layout primitives.ShardLayout, holds []bool) []blockpool.Need {
 }
 
 // isCurrentEpoch returns whether id is the epoch of the final block, of the tip or of the tip's
-// child, or the epoch after that of the tip's child. Validators of older epochs no longer approve
-// blocks. The caller holds epochMu.
+// child, or the epoch after that of the tip's child. Validators of epochs before that of the final
+// block no longer approve blocks. The caller holds epochMu.
 func (e *Engine) isCurrentEpoch(id primitives.EpochID) (bool, error) {
 	tip := e.Tip()
 	child, err := e.epochs.EpochIDFromPrev(tip.Hash)

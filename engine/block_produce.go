@@ -21,8 +21,8 @@ func (e *Engine) NewChunk(
 	return c, err
 }
 
-// NewCodedChunk does the same as NewChunk. It also returns the chunk's encoded body and receipt
-// proofs, which the producer distributes.
+// NewCodedChunk does the same as NewChunk. NewCodedChunk also returns the chunk's encoded body and
+// receipt proofs, which the producer distributes.
 func (e *Engine) NewCodedChunk(
 	parent primitives.Hash,
 	shard primitives.ShardIndex,
@@ -72,8 +72,8 @@ type Proposal struct {
 	Approvals    []primitives.Signature   // one for each approver; empty: no approval
 	// Vote is the latest_protocol_version of the header. 0: the version of the upgrade schedule.
 	Vote primitives.ProtocolVersion
-	// Patch has records that the block writes into the state. Only a sandbox uses it. It requires
-	// that each shard has a new chunk in the block.
+	// Patch has records that the block writes into the state. Only a sandbox sets Patch. A Patch
+	// requires that each shard has a new chunk in the block.
 	Patch []genesis.Record
 	Mocks *primitives.Mocks // signature checks of contracts that a sandbox mocks in the block; nil: none
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // Reapply applies a shard's chunk of a stored block again, with a VM that observes the execution,
-// and stores nothing. If the state is older than the tries in memory, it is read as values without
-// a trie; then the state root, the recorded size and the proposed split differ from those of the
-// original result. Errors: ErrUnknown; ErrUntracked; storage.ErrGone if the state was garbage
-// collected; the context's error. Safe for concurrent use.
+// and stores nothing. If the tries in memory do not reach back to the block, Reapply reads the
+// state as values without a trie. The state root, the recorded size and the proposed split then
+// differ from the original result. Errors: ErrUnknown; ErrUntracked; storage.ErrGone if the state
+// was garbage collected; the context's error. Safe for concurrent use.
 func (e *Engine) Reapply(
 	ctx context.Context,
 	block primitives.Hash,
@@ -51,7 +51,7 @@ func (e *Engine) Reapply(
 }
 
 // blockForReapply returns a block and the states before the block, which the caller must release.
-// ask is the same as in StateUntil.
+// ask has the meaning that it has in StateUntil.
 func (e *Engine) blockForReapply(ask func() error, block primitives.Hash) (*BlockNode, *State, error) {
 	entry, err := e.Block(block)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // ErrUpgradeNeeded means that this program does not support the protocol version of an epoch.
-// Options.Warn gets this error one epoch earlier. When the import of a block of that epoch returns
-// it, VerdictOf counts it as a fault of this node.
+// Options.Warn gets ErrUpgradeNeeded one epoch before that epoch. When the import of a block of
+// that epoch returns ErrUpgradeNeeded, VerdictOf counts the error as a fault of this node.
 var ErrUpgradeNeeded = errors.New("engine: the network's protocol is newer than this program")
 
 // version returns the runtime configuration of an epoch. It returns ErrUpgradeNeeded if the program

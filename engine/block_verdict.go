@@ -16,7 +16,8 @@ var ErrPartialBody = errors.New("engine: this copy of the block has a body that 
 // fails them. So the peer that sent the block is at fault.
 var ErrGossipCheck = errors.New("engine: the block fails the checks before execution")
 
-// Verdict classifies an error of importing a block: what is at fault, and whether it is permanent.
+// Verdict classifies an error of importing a block: what is at fault, and whether the error is
+// permanent.
 type Verdict byte
 
 // The verdicts. VerdictLocalFault is the default: an error that does not show the block's fault
@@ -24,12 +25,12 @@ type Verdict byte
 const (
 	VerdictLocalFault Verdict = iota // this node is at fault and cannot continue
 	VerdictInvalid                   // the block is invalid, on every node and at any time
-	// VerdictEarly: the block is too far ahead of the clock or tip, or a bad copy. It may be valid
-	// later.
+	// VerdictEarly: the block is too far ahead of the clock or tip, or this copy is bad. The block
+	// may still be imported later.
 	VerdictEarly
 	VerdictWaiting // the parent, chunk bodies, contract code or a state are missing
-	// VerdictStale: the block is already known, or no descendant of the final block. Nothing is at
-	// fault.
+	// VerdictStale: this node already has the block, or the block does not descend from the final
+	// block. Nothing is at fault.
 	VerdictStale
 )
 

@@ -21,9 +21,9 @@ func (v Validation) Anchored(id primitives.EpochID) (anchored, known bool) {
 }
 
 // ProducerAt checks the anchor in a message (anchor.Check) and returns the chunk producer that the
-// anchor determines. Errors: anchor.ErrWrong if the anchor is wrong; anchor.ErrEarly if it cannot
-// be checked yet. With anchor.ErrEarly the producer is returned too if the anchor block is known.
-// Any other error means that the epoch is unknown or lacks the shard.
+// anchor determines. Errors: anchor.ErrWrong if the anchor is wrong; anchor.ErrEarly if the anchor
+// cannot be checked yet. Together with anchor.ErrEarly, ProducerAt returns the producer if the
+// anchor block is known. Any other error means that the epoch is unknown or lacks the shard.
 func (v Validation) ProducerAt(
 	k primitives.ChunkKey,
 	at primitives.ChunkAnchor,
@@ -65,8 +65,8 @@ func (v Validation) Parent(hash primitives.Hash) (parent primitives.Hash, err er
 }
 
 // Following returns the producer of a shard's chunk at height h in the given epoch. The chunk's
-// previous block is an unknown child of prev, so prev is the chunk's anchor. The producer is the
-// one stored with prev or, if prev has none, the canonical one.
+// previous block is an unknown child of prev, so prev is the chunk's anchor. The result is the
+// producer that is stored with prev or, if none is stored, the canonical producer.
 func (d ChunkPartsView) Following(
 	id primitives.EpochID,
 	prev primitives.Hash,

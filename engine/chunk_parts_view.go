@@ -30,7 +30,7 @@ func (d ChunkPartsView) Keeping(kept func(primitives.Hash) *primitives.PartialCh
 }
 
 // Epoch returns the epoch of prev's child. known is false if prev is in neither the block tree nor
-// the store. During an import, the epoch manager has a block before the block tree has it. Epoch
+// the store. During an import, the epoch manager has a block before the block tree does. Epoch
 // reports such a block as unknown.
 func (d ChunkPartsView) Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) {
 	if d.e.Imported(prev) == nil {
@@ -109,7 +109,7 @@ func (d ChunkPartsView) BlockProducers(id primitives.EpochID) (out []primitives.
 }
 
 // Cares returns whether a validator produces chunks of a shard in the epoch of prev's child or in
-// the next epoch. It returns false if prev is unknown.
+// the next epoch. Cares returns false if prev is unknown.
 func (d ChunkPartsView) Cares(
 	account primitives.AccountID,
 	prev primitives.Hash,

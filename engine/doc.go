@@ -1,6 +1,6 @@
 // Package engine is the chain of one node without actors. It combines the rules (chain), the
 // execution (runtime) and the persistence (storage) into a synchronous core. Actors, replay,
-// benchmarks and the simulator use the same code.
+// benchmarks and the simulator all use this package.
 //
 //	in      a genesis, blocks with their chunks, keys to produce blocks and chunks
 //	out     imported blocks (BlockNode), produced chunks and blocks, views for readers, state
@@ -20,8 +20,8 @@
 // shard. A Job may run on any goroutine. FinishImport takes the results and adds the block to the
 // in-memory chain. The caller can then import the next block while another goroutine persists this
 // one (block_commit_pipeline.go). Commit does the same as FinishImport, and waits for the disk.
-// Readers see only what is on disk, and hold what they read (BlockNode.Acquire).
+// Readers see only blocks that are on disk, and hold the blocks that they read (BlockNode.Acquire).
 //
-// In comments, a shard is "held" if this node has its state. A block's states are "held" while
-// BlockNode.Acquire keeps them in memory.
+// In comments, a shard is "held" if this node has the shard's state. A block's states are "held"
+// while BlockNode.Acquire keeps them in memory.
 package engine

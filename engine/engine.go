@@ -44,8 +44,8 @@ type Options struct {
 	// MaxHeightJump is the maximum number of heights by which a block may be above the tip. Nodes
 	// pass the length of 20 epochs. 0: no bound, for a sandbox, which may be fast-forwarded.
 	MaxHeightJump primitives.Height
-	// Tracks returns whether this node tracks a shard. nil: it tracks all. A shard that is already
-	// in the store is kept until it is split.
+	// Tracks returns whether this node tracks a shard. nil: this node tracks all shards. The engine
+	// keeps a shard that is already in the store until the shard is split.
 	Tracks Track
 	// Scheduled means that shards may be caught up and removed while the engine runs (Schedule). If
 	// Scheduled is false, Open fails if the store lacks a tracked shard.
@@ -54,11 +54,11 @@ type Options struct {
 	// these validators produce chunks. These shards may change in each epoch.
 	Assigned []primitives.AccountID
 	// Snapshots makes the engine keep the states at the sync blocks of the last two epochs, so that
-	// peers can fetch them (Part). If it is false, Open removes stored snapshots, unless Inspect is
-	// set.
+	// peers can fetch them (Part). If Snapshots is false, Open removes stored snapshots, unless
+	// Inspect is set.
 	Snapshots bool
 	// SyncPointEpochs is the number of epochs for which the data of the last sync block is kept if
-	// there is no newer sync block. 0: DefaultSyncPointEpochs.
+	// no sync block follows. 0: DefaultSyncPointEpochs.
 	SyncPointEpochs int
 	// Warn receives ErrUpgradeNeeded and the errors that the engine ignores (ErrFarBehind,
 	// ErrNoPoint). The engine calls it on any goroutine. nil: the errors are dropped.
@@ -66,35 +66,36 @@ type Options struct {
 	// MainResults is the maximum number of cached results of main transitions in witnesses, for each
 	// shard. 0: DefaultMainResults. Negative, for tests: no cache.
 	MainResults int
-	// Inspect is for tools that only read. If it is set, Open does not remove stored data that
+	// Inspect is for tools that only read. If Inspect is set, Open does not remove stored data that
 	// these options do not require.
 	Inspect bool
 	// ProofBytes bounds the memory in bytes of the state proofs that are kept for witnesses. 0: no
-	// proofs are kept; they are made on demand.
+	// proofs are kept; the engine makes each proof on demand.
 	ProofBytes int64
-	// ProofsFor is the validator that produces the witnesses. Proofs are kept for the shards for
-	// which it produces chunks in this epoch. If the next epoch has other validators, the shards of
-	// that epoch count too. If ProofsFor is empty, proofs of all chunks are kept.
+	// ProofsFor is the validator that produces the witnesses. The engine keeps proofs for the
+	// shards for which this validator produces chunks in the current epoch. If the next epoch has
+	// different validators, the validator's shards of the next epoch count too. If ProofsFor is
+	// empty, proofs of all chunks are kept.
 	ProofsFor primitives.AccountID
 	// StateBytes is the approximate maximum memory of all trie nodes in bytes. 0: no maximum.
 	StateBytes uint64
-	// Tries are the options of the forests. Their sources are ignored. The zero value has
-	// production sizes; tests use small ones.
+	// Tries are the options of the forests. The engine ignores the sources in Tries. The zero value
+	// has production sizes; tests use small sizes.
 	Tries trie.Options
 	// GapBlocks bounds how long a transaction with a strict nonce waits for the transactions with
-	// lower nonces. It waits for at most this many blocks after its reference block. 0:
-	// DefaultGapBlocks.
+	// lower nonces. The transaction waits for at most this many blocks after its reference block.
+	// 0: DefaultGapBlocks.
 	GapBlocks primitives.Height
 	// ResidentBlocks is the number of newest blocks that stay complete in memory while finality
 	// stalls (block_evict.go). 0: maxAboveFlatHead.
 	ResidentBlocks int
-	// CorruptInput changes the input of new chunks. The simulator uses it to test that the checks
-	// detect wrong results. nil: no change.
+	// CorruptInput changes the input of new chunks. The simulator sets CorruptInput to test that
+	// the checks detect wrong results. nil: no change.
 	CorruptInput func(*apply.Input)
 	// Base reads the remote chain from which this chain was forked. nil: this chain is no fork.
 	Base RemoteState
 	// PartialBodies makes the engine accept blocks of a block feed, whose bodies have only the
-	// chunk headers (chain.ValidateView). If it is false, bodies must be complete.
+	// chunk headers (chain.ValidateView). If PartialBodies is false, bodies must be complete.
 	PartialBodies bool
 	// Now returns the time in ns since 1970. The engine refuses peers' blocks and headers whose
 	// timestamps are too far in the future. nil: timestamps are not compared with a clock.
@@ -107,8 +108,8 @@ const DefaultGapBlocks primitives.Height = 64
 // Engine is the chain of one node. The package comment says which goroutine may call which method.
 type Engine struct {
 	o       Options
-	parent  *Engine     // the engine of which this is a child (sandbox_child.go), or nil
-	gone    atomic.Bool // this is a child engine that was discarded, so that its states are released
+	parent  *Engine     // the engine of which this engine is a child (sandbox_child.go), or nil
+	gone    atomic.Bool // this engine is a child that Discard has closed, so that its states are released
 	chain   *ChainSpec
 	store   *storage.Store
 	coding  *primitives.ReedSolomon
@@ -124,7 +125,7 @@ type Engine struct {
 	ancestry ancestry
 	// flatHead is the block whose state the store holds as flat state. During an update, the store
 	// may already hold the state after flatHeadUpdate.to instead. The engine keeps the states of
-	// flatHead in memory. In a child engine it is the block at which the child begins.
+	// flatHead in memory. In a child engine, flatHead is the block at which the child begins.
 	flatHead *BlockNode
 	// flatHeadUpdate is the running update, or nil.
 	flatHeadUpdate *flatHeadUpdate
@@ -134,7 +135,7 @@ type Engine struct {
 	resident     []*BlockNode
 	trimmedAt    primitives.Height // height of the last block at which tries were evicted
 	evictedBytes atomic.Uint64     // bytes of trie nodes evicted so far
-	precompiler  precompiler       // compiles contract code ahead of its use
+	precompiler  precompiler       // compiles contract code before the code's first use
 	vrf          *vrfCache         // shared with the parent engine of a child engine
 	patch        pendingPatch      // state patch of the block that was produced last
 	// mocks are the signature checks that a sandbox mocks outside of blocks. nil: none.
@@ -172,8 +173,8 @@ func (e *Engine) verify(sig primitives.Signature, data []byte, key primitives.Pu
 	return sig.Verify(data, key)
 }
 
-// Open opens an engine on a store. If the store is empty, Open writes the genesis to it. Otherwise
-// the engine continues from the store's head.
+// Open opens an engine on a store. If the store is empty, Open writes the genesis to the store.
+// Otherwise the engine continues from the store's head.
 func Open(o Options) (*Engine, error) {
 	c := o.Chain
 	if o.Base != nil {
@@ -278,7 +279,7 @@ func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i in
 	}}
 }
 
-// begin builds the genesis block with its states, and stores them.
+// begin builds the genesis block with its states, and stores the block and the states.
 func (e *Engine) begin() error {
 	c := e.chain
 	layout, err := e.epochs.ShardLayout(primitives.EpochID{})
@@ -390,11 +391,11 @@ func (e *Engine) start(genesis, at *BlockNode) {
 	e.show(&head{entry: at, final: storage.BlockRef{Height: e.chain.Height, Hash: genesis.Hash}})
 }
 
-// show makes h both the persisted and the in-memory head.
+// show makes h the persisted head and the in-memory head.
 func (e *Engine) show(h *head) {
 	e.view.Store(h)
 	e.tip.Store(h)
 }
 
-// Genesis returns the genesis block. Its states are not held.
+// Genesis returns the genesis block. The genesis states are not held.
 func (e *Engine) Genesis() *BlockNode { return e.genesis }

@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// RemoteState is the state of the remote chain that a fork is based on. For a given block it always
-// returns the same values. If the remote node does not answer, or its answer cannot be verified,
-// the error wraps state.ErrAway. Its methods may block on the network. Safe for concurrent use.
+// RemoteState is the state of the remote chain that a fork is based on. For a given block, a
+// RemoteState always returns the same values. If the remote node does not answer, or the answer
+// cannot be verified, the error wraps state.ErrAway. The methods may block on the network. Safe for
+// concurrent use.
 type RemoteState interface {
 	// Pinned returns the hash of the remote block that the fork starts from.
 	Pinned() primitives.Hash
@@ -20,21 +21,21 @@ type RemoteState interface {
 	// exist. primitives.Inherited(key) must be true.
 	Get(at primitives.Hash, key []byte) ([]byte, error)
 	// Scan returns the keys with a prefix and their values after the block `at`, ascending by key.
-	// All of them must belong to one account.
+	// All these keys must belong to one account.
 	Scan(at primitives.Hash, prefix []byte) ([]state.Change, error)
 	// Forks returns where other keys branch off from the key's path in the trie after the block
 	// `at`, as far as the state proofs received so far show. The bool is false if no proof covers
 	// the path.
 	Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error)
 	// Height returns the height of the block with the given hash. The bool is false if the block is
-	// neither the pinned block nor an ancestor of it.
+	// neither the pinned block nor an ancestor of the pinned block.
 	Height(hash primitives.Hash) (primitives.Height, bool, error)
-	// Again waits before a request that failed with err may be repeated, and returns true. It
-	// returns false if the node is stopping, so that the request must not be repeated.
+	// Again waits before a request that failed with err may be repeated, and returns true. Again
+	// returns false if the node is stopping; the caller must then not repeat the request.
 	Again(err error) bool
 }
 
-// ForkOverlay reads the state of a fork: the fork's own values first, then those of the remote
+// ForkOverlay reads the state of a fork: first the fork's own values, then the values of the remote
 // chain.
 type ForkOverlay struct {
 	Base RemoteState
@@ -43,8 +44,8 @@ type ForkOverlay struct {
 }
 
 // baseUnder returns the remote block after which the remote value of key is read. ok is false if
-// the fork sees no remote value: it deleted the key or detached the key's account, or keys of this
-// kind are not inherited.
+// the fork sees no remote value: the fork deleted the key or detached the key's account, or keys of
+// this kind are not inherited.
 func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err error) {
 	if !primitives.Inherited(key) {
 		return at, false, nil
@@ -75,8 +76,8 @@ func (o *ForkOverlay) baseOf(key []byte) (at primitives.Hash, ok bool, err error
 	return at, !at.IsZero(), nil
 }
 
-// Value returns the value of a key: the fork's own value or else that of the remote chain, or nil
-// if there is neither.
+// Value returns the value of a key: the fork's own value or else the remote chain's value. It
+// returns nil if neither chain has a value.
 func (o *ForkOverlay) Value(key []byte) ([]byte, error) {
 	if v, err := o.Get(key); v != nil || err != nil {
 		return v, err
@@ -95,7 +96,7 @@ func (o *ForkOverlay) baseValue(key []byte) ([]byte, error) {
 }
 
 // Each yields the keys with a prefix and their values, ascending by key, until yield returns false.
-// It skips keys up to and including `after`; nil: it skips none.
+// Each skips keys up to and including `after`; nil: it skips none.
 func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) bool) error {
 	at, ok := primitives.Hash{}, false
 	if primitives.Inherited(prefix) {
@@ -149,15 +150,15 @@ func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) b
 	return nil
 }
 
-// forkTrie is a shard's state on a fork: the fork's own trie in front of the remote state. Its root
-// and its recordings cover only the fork's own trie.
+// forkTrie is a shard's state on a fork: the fork's own trie in front of the remote state. The root
+// and the recordings of a forkTrie cover only the fork's own trie.
 type forkTrie struct {
 	local state.Trie
 	base  RemoteState
 }
 
-// overBase returns a trie that reads t first and then the remote state base. If base is nil, it
-// returns t itself.
+// overBase returns a trie that reads t first and then the remote state base. If base is nil,
+// overBase returns t itself.
 func overBase(t state.Trie, base RemoteState) state.Trie {
 	if base == nil {
 		return t
@@ -234,9 +235,9 @@ func (t forkTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key
 }
 
 // Path returns as many nodes as the key's path would have in a trie that contained the entries of
-// both chains, because contracts pay gas for each node. The contents of the nodes are placeholders,
-// as in historicalTrie. If no proof has covered the remote path, only the fork's own nodes are
-// counted.
+// the fork and of the remote chain, because contracts pay gas for each node. The contents of the
+// nodes are placeholders, as in historicalTrie. If no proof has covered the remote path, only the
+// fork's own nodes are counted.
 func (t forkTrie) Path(
 	key []byte,
 	rec state.Recording,
@@ -261,9 +262,9 @@ func (t forkTrie) Path(
 }
 
 // forks returns the depths, in nibbles, at which other keys branch off from key in a trie that
-// contains the entries of both chains. own means that the fork has a value of the key. found means
-// that the fork or the remote chain has a value. alone has the meaning of part in
-// historicalTrie.forks.
+// contains the entries of the fork and of the remote chain. own means that the fork has a value of
+// the key. found means that the fork or the remote chain has a value. alone has the meaning of part
+// in historicalTrie.forks.
 func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, err error) {
 	local := &historicalTrie{base: ownValues{t.local}}
 	depths, alone, err = local.forks(key, own)
@@ -292,7 +293,7 @@ func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, 
 		if err != nil {
 			return nil, false, err
 		}
-		alone = next == base.Next // if the nibbles differ, the keys of the two chains branch at this depth
+		alone = next == base.Next // if the two next nibbles differ, the keys of the two chains branch at this depth
 	case mine == theirs:
 		alone = false
 	}
@@ -342,8 +343,8 @@ func (v ownValues) scan(from, to []byte, yield func(key, value []byte) bool) err
 	)
 }
 
-// forkedValues reads a shard's values after an older block of a fork: the fork's own values first,
-// then those of the remote chain.
+// forkedValues reads a shard's values after a stored block of a fork: first the fork's own values,
+// then the values of the remote chain.
 type forkedValues struct{ over ForkOverlay }
 
 func (v forkedValues) get(key []byte) ([]byte, error) { return v.over.Value(key) }
@@ -375,8 +376,8 @@ func overStored(s storedValues) historicalValues {
 }
 
 // CutOff returns, in ascending order, the accounts that the fork has detached from the remote chain
-// as of the head. Their remote values are no longer visible. It returns nil if this chain is no
-// fork.
+// as of the head. The remote values of these accounts are no longer visible. CutOff returns nil if
+// this chain is no fork.
 func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
 	if e.o.Base == nil {
 		return nil, nil
@@ -404,5 +405,6 @@ func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
 	return out, nil
 }
 
-// Fork returns the state of the remote chain that this chain is a fork of; nil: it is no fork.
+// Fork returns the state of the remote chain that this chain is a fork of; nil: this chain is no
+// fork.
 func (e *Engine) Fork() RemoteState { return e.o.Base }

@@ -44,11 +44,11 @@ func NewChain(
 }
 
 // ErrChainID means that neard has special parameters for a chain id. This program does not
-// implement them, so its chain would differ from neard's.
+// implement these parameters, so its chain would differ from neard's.
 var ErrChainID = errors.New("engine: neard has other parameters for chains of this name than this program; choose another chain_id")
 
 // ErrPublicGenesis means that a genesis has the chain id and the protocol version of a public
-// network's genesis, but is another one.
+// network's genesis, but differs from that genesis.
 var ErrPublicGenesis = errors.New("engine: this is not the genesis of the public network of that name")
 
 // publicGenesis are the hashes of the genesis blocks of the public networks, by chain id.
@@ -58,7 +58,7 @@ var publicGenesis = map[string]string{
 }
 
 // checkPublicGenesis returns ErrPublicGenesis if c has only its genesis here, and the genesis block
-// is not that of the public network.
+// differs from the public network's genesis block.
 func checkPublicGenesis(c *ChainSpec, hash primitives.Hash) error {
 	if want, public := publicGenesis[c.ID]; public && c.Version.GenesisOnly() && hash.String() != want {
 		return fmt.Errorf("%w: chain %q begins with block %s, this file leads to %v", ErrPublicGenesis, c.ID, want, hash)
@@ -66,8 +66,8 @@ func checkPublicGenesis(c *ChainSpec, hash primitives.Hash) error {
 	return nil
 }
 
-// ownParameters returns whether nearcore has special parameters for a chain id. It has them for two
-// chain ids of its tests (core/parameters/src/config_store.rs:171).
+// ownParameters returns whether nearcore has special parameters for a chain id. nearcore has such
+// parameters for two chain ids of its tests (core/parameters/src/config_store.rs:171).
 func ownParameters(chainID string) bool {
 	return chainID == "benchmarknet" || chainID == "congestion_control_test"
 }
@@ -78,9 +78,9 @@ type GenesisState struct {
 	more   []iter.Seq2[[]byte, []byte] // state entries that Add added, by shard index
 }
 
-// Add adds key-value pairs to a shard. It is for states that do not fit into memory. The keys must
-// differ from those of the genesis. Each call of pairs must yield the same pairs, in ascending
-// order. pairs may reuse the yielded slices.
+// Add adds key-value pairs to a shard. Add is for states that do not fit into memory. The added
+// keys must differ from the keys of the genesis. Each call of pairs must yield the same pairs, in
+// ascending order. pairs may reuse the yielded slices.
 func (s *GenesisState) Add(shard int, pairs iter.Seq2[[]byte, []byte]) {
 	if s.more == nil {
 		s.more = make([]iter.Seq2[[]byte, []byte], len(s.shards))

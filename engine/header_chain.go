@@ -15,8 +15,8 @@ import (
 )
 
 // HeaderChain is the part of the chain of validated headers that is above the imported blocks. Only
-// headers above the flat head have rows of their own; for blocks at or below the flat head, the
-// engine's block records are used. Exported methods are safe for concurrent use.
+// headers above the flat head have rows of their own. For a block at or below the flat head, the
+// HeaderChain reads the engine's block record. Exported methods are safe for concurrent use.
 type HeaderChain struct {
 	store  *storage.Store
 	spec   *ChainSpec
@@ -65,10 +65,11 @@ const (
 // pruneHeaders bounds the number of headers at or below the flat head that one Add removes.
 const pruneHeaders = 4096
 
-// Add validates headers and adds them to the header chain. list is one peer's response,
-// parents first. Add skips known headers and stops at the first bad header. The error is one
-// of package chain/headerchain or chain; chain.Invalid means that the sender is at fault. taken is
-// the number of accepted headers, which are then on disk. Safe for concurrent use.
+// Add validates headers and adds them to the header chain. list is one peer's response, parents
+// first. Add skips known headers and stops at the first bad header. The error is one of package
+// chain/headerchain or chain; chain.Invalid means that the sender is at fault. taken is the number
+// of headers that Add accepted. These headers are on disk when Add returns. Safe for concurrent
+// use.
 func (l *HeaderChain) Add(list []*primitives.BlockHeader) (taken int, err error) {
 	l.adding.Lock()
 	defer l.adding.Unlock()
@@ -112,12 +113,12 @@ func (l *HeaderChain) Add(list []*primitives.BlockHeader) (taken int, err error)
 	return taken, err
 }
 
-// Jump restarts the header chain at the first block of the epoch that an epoch sync proof
-// leads to (nearcore's epoch sync). That block may be far above the imported blocks. It returns
-// headerchain.ErrProof if the proof is wrong: its sender is at fault. It returns headerchain.ErrOld
-// if the node already knows later headers, and headerchain.ErrVersion if the proof leads to a
-// protocol version that this program does not support: its sender is not at fault. Safe for
-// concurrent use.
+// Jump restarts the header chain at the first block of the epoch that an epoch sync proof leads to
+// (nearcore's epoch sync). That block may be far above the imported blocks. Jump returns
+// headerchain.ErrProof if the proof is wrong: the proof's sender is at fault. In two cases the
+// sender is not at fault: headerchain.ErrOld means that the node already knows headers after that
+// block, and headerchain.ErrVersion means that the proof leads to a protocol version that this
+// program does not support. Safe for concurrent use.
 func (l *HeaderChain) Jump(p *headerchain.EpochProof) error {
 	l.adding.Lock()
 	defer l.adding.Unlock()
@@ -215,8 +216,8 @@ func (l *HeaderChain) overtaken(tip *BlockNode) bool {
 	return l.chain != nil && !l.busy && !l.offBranch && l.chain.Head().Info.Height < tip.Height()
 }
 
-// ensure opens the header chain if it is not open. If the head is above the highest
-// header, it opens the chain again. The caller holds mu.
+// ensure opens the header chain if it is not open. If the head is above the highest header, ensure
+// opens the header chain again. The caller holds mu.
 func (l *HeaderChain) ensure() error {
 	tip := l.blocks.Head()
 	if l.chain != nil && (l.busy || l.chain.Head().Info.Height >= tip.Height()) {
@@ -301,8 +302,8 @@ func (l *HeaderChain) heightOf(hash primitives.Hash) (primitives.Height, error) 
 	return r.Info.Height, nil
 }
 
-// headerRows implements the header chain's store. It looks for a row in the unwritten batch first,
-// then among the header rows on disk, then among the engine's block records.
+// headerRows implements the header chain's store. A headerRows looks for a row in the unwritten
+// batch first, then among the header rows on disk, then among the engine's block records.
 type headerRows struct {
 	store  *storage.Store
 	start  primitives.Height // height of the genesis
@@ -325,8 +326,8 @@ func (s *headerRows) reset() {
 	s.sums, s.first = map[primitives.EpochID]*epoch.EpochSummary{}, map[primitives.EpochID]primitives.Height{}
 }
 
-// Put adds a header, and the changes that it makes to the epoch data, to the batch. head says that
-// this header is the highest.
+// Put adds to the batch a header and the changes that the header makes to the epoch data. head
+// means that this header is the highest.
 func (s *headerRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error {
 	ref := storage.BlockRef{Height: r.Info.Height, Hash: r.Info.Hash}
 	raw := storage.Raw(r.AppendBorsh(nil))
@@ -391,7 +392,7 @@ func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 }
 
 // prune adds to the batch the removal of at most pruneHeaders headers up to a height. These headers
-// are no longer needed: their blocks are imported, or they are on an abandoned branch.
+// are no longer needed: their blocks are imported, or the headers are on an abandoned branch.
 func (s *headerRows) prune(height primitives.Height) error {
 	n, seen := 0, map[string]bool{}
 	var failed error
@@ -414,7 +415,7 @@ func (s *headerRows) prune(height primitives.Height) error {
 
 // begun returns whether the epoch data of id can be removed: the epoch's stored start is at or
 // below height, or no start is stored. If the epoch starts above height on another branch, the
-// stored start is that of the other branch, and the data is kept.
+// stored start is the start on that other branch, and begun returns false.
 func (s *headerRows) begun(id primitives.EpochID, height primitives.Height, failed *error) bool {
 	if at, ok := s.first[id]; ok {
 		return at <= height
@@ -442,8 +443,8 @@ func (s *headerRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 	return s.ofBlock(hash)
 }
 
-// ofBlock returns the row of a header whose block this node has, or nil if it does not have the
-// block.
+// ofBlock returns the row of a header whose block this node has, or nil if this node does not have
+// the block.
 func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	info, err := s.epochs.BlockInfo(hash)
 	if err != nil || info == nil {

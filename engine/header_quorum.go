@@ -7,9 +7,9 @@ import (
 )
 
 // Voted returns whether h contains approvals by more than two thirds of the stake of its epoch.
-// These prove that the network has reached h's height; the producer's signature alone does not. The
-// parent need not be known. Voted returns false if the epoch is neither current nor announced by
-// headers.
+// These approvals prove that the network has reached h's height; the producer's signature alone
+// does not. The parent need not be known. Voted returns false if the epoch is neither current nor
+// announced by headers.
 func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
 	voters, err := e.voters(h.EpochID)
 	if err != nil || voters == nil {
@@ -50,7 +50,7 @@ func votersOf(m *epoch.Manager, id primitives.EpochID) ([]chain.Approver, error)
 	return out, nil
 }
 
-// Highest returns the highest validated header. It contains approvals by two thirds of the
+// Highest returns the highest validated header. That header contains approvals by two thirds of the
 // stake. Highest returns nil if the header is not known without reading the disk.
 func (l *HeaderChain) Highest() *primitives.BlockHeader {
 	l.mu.Lock()

@@ -7,10 +7,11 @@ import (
 )
 
 // vrfCache caches VRF outputs. An output depends only on the previous block's random value and the
-// producer's key. So it can be computed while the previous block is still being applied and synced.
-// That saves time, because computing the VRF proof takes as long as all other work for a small
-// block. An engine and its children share one cache, because chains that continue from the same
-// block (sandbox worlds, or a reverted chain) have the same outputs. Safe for concurrent use.
+// producer's key. So the engine can compute the output while the previous block is still being
+// applied and synced. This saves time, because computing the VRF proof takes as long as all other
+// work for a small block. An engine and its children share one cache, because chains that continue
+// from the same block (sandbox worlds, or a reverted chain) have the same outputs. Safe for
+// concurrent use.
 type vrfCache struct {
 	mu   sync.Mutex
 	of   map[vrfInput]*vrfOutput
@@ -27,7 +28,8 @@ type vrfInput struct {
 	key    primitives.SecretKey
 }
 
-// vrfOutput is the VRF output of a vrfInput, or the error of computing it. It is computed once.
+// vrfOutput is the VRF output of a vrfInput, or the error of computing it. The output is computed
+// once.
 type vrfOutput struct {
 	once  sync.Once
 	value [32]byte
@@ -57,9 +59,9 @@ func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 }
 
 // precomputeVRF starts to compute, in the background, the VRF output of the block after b. key is
-// the key of b's producer. It does nothing if another validator produces the next height. If that
-// block gets another producer, as may happen at the end of an epoch, the output is not used. The
-// caller holds epochMu.
+// the key of b's producer. precomputeVRF does nothing if another validator produces the next
+// height. If the next block turns out to have a different producer, as may happen at the end of an
+// epoch, the output is not used. The caller holds epochMu.
 func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 	next, err := e.epochs.BlockProducer(b.Header.EpochID, b.Header.Height+1)
 	if err != nil || next.PublicKey != key.PublicKey() {
@@ -71,7 +73,8 @@ func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 	}
 }
 
-// proveVRF returns the VRF output after a block with the random value random, and its proof.
+// proveVRF returns the VRF output after a block with the random value random, and the proof of that
+// output.
 func (e *Engine) proveVRF(
 	random primitives.Hash,
 	key primitives.SecretKey,

@@ -55,7 +55,7 @@ var (
 // Times contains histograms of blocks and chunks since the engine started, for metrics only. Safe
 // for concurrent use.
 type Times struct {
-	Blocks atomic.Pointer[Histogram] // seconds from BeginImport to FinishImport; nil: no block was imported
+	Blocks atomic.Pointer[Histogram] // seconds from BeginImport to FinishImport; nil: this engine has imported no block
 	// Chunks are the seconds to apply a chunk. Index i is for chunks that burnt more than 100(i-1)
 	// and at most 100i Tgas. The last index is for all chunks that burnt more than that.
 	Chunks [maxTgasCeiling + 1]atomic.Pointer[Histogram]

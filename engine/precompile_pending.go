@@ -10,7 +10,7 @@ import (
 )
 
 // CompileWait is the longest time that PendingCompilation.Compile takes. The compiler's own limits
-// should end each compilation earlier.
+// should end each compilation before CompileWait has passed.
 const CompileWait = 5 * time.Minute
 
 // compileRetry is the pause before Compile offers code again to a compiler with a full queue.
@@ -21,8 +21,8 @@ const compileRetry = 100 * time.Millisecond
 const maxCodeChanges = 4
 
 // PendingCompilation is the set of codes that one transaction deploys or calls and that were not
-// compiled when the set was made. The mempool holds the transaction back until they are compiled,
-// so that no chunk waits for the compiler. Safe for concurrent use.
+// compiled when the set was made. The mempool holds the transaction back until all these codes are
+// compiled, so that no chunk waits for the compiler. Safe for concurrent use.
 type PendingCompilation struct {
 	e    *Engine
 	vm   compilingVM
@@ -44,8 +44,8 @@ type compilingVM interface {
 	action.Preparer
 }
 
-// codeRef refers to code. Either code is set: the transaction deploys it. Or account is set: the
-// code is that of a contract in the head's state.
+// codeRef refers to code. Either code is set: the transaction deploys this code. Or account is set:
+// the code is the account's contract in the head's state.
 type codeRef struct {
 	code    []byte
 	hash    primitives.Hash      // hash of code; zero: not computed yet
@@ -56,8 +56,9 @@ type codeRef struct {
 }
 
 // PendingCompilation returns those codes that a transaction, or a delegate action in it, deploys or
-// calls and that are not compiled yet. It returns nil if all are compiled. It cannot foresee what a
-// called contract will deploy or call. Safe for concurrent use.
+// calls and that are not compiled yet. It returns nil if all these codes are compiled.
+// PendingCompilation cannot foresee what a called contract will deploy or call. Safe for concurrent
+// use.
 func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCompilation {
 	vm, ok := e.o.VM.(compilingVM)
 	if !ok {
@@ -81,7 +82,7 @@ func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCo
 }
 
 // add records the codes that actions on the account `to` deploy or call. A call runs the account's
-// code at the head, unless an earlier action replaces that code.
+// code at the head, unless an action before the call replaces that code.
 func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.Action) {
 	rules := &u.e.Head().Config.Wasm
 	codesOf(to, actions, func(x codeRef) {
@@ -103,7 +104,7 @@ func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.A
 }
 
 // codesOf calls the function tell for each code that the actions deploy on the account `to`, and
-// for each contract that they call there. It leaves codeRef.hash zero.
+// for each contract that the actions call there. codesOf leaves codeRef.hash zero.
 func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(codeRef)) {
 	callable := []codeRef{{account: to}}
 	for _, a := range actions {
@@ -137,10 +138,10 @@ func (u *PendingCompilation) Warm() {
 	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(u.of, code, rules) })
 }
 
-// Compile compiles the codes in the background and waits until they are compiled. It also returns
-// after CompileWait, or when end is closed. A failed compilation counts as done: the block that
-// needs the code reports the error. After a compilation Compile reads the accounts' codes again,
-// because they may have changed.
+// Compile compiles the codes in the background and waits until they are compiled. Compile also
+// returns after CompileWait, or when end is closed. A failed compilation counts as done: the block
+// that needs the code reports the error. After a compilation Compile reads the accounts' codes
+// again, because the codes may have changed.
 func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	limit := time.NewTimer(CompileWait)
 	defer limit.Stop()

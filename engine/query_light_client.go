@@ -21,8 +21,8 @@ func (h headers) ByHash(hash primitives.Hash) (*primitives.BlockHeader, error) {
 	return h.e.header(h.e.Imported(hash), hash)
 }
 
-// branch returns the header at a height on tip's branch. If that height was skipped, it returns the
-// header at the next height that was not skipped, and exact is false.
+// branch returns the header at a height on tip's branch. If that height was skipped, branch returns
+// the header at the next height that was not skipped, and exact is false.
 func (h headers) branch(height primitives.Height) (at *primitives.BlockHeader, exact bool, err error) {
 	x := h.tip
 	for {
@@ -78,8 +78,8 @@ func (e *Engine) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
 	return e.header(e.BlockNode(hash), hash)
 }
 
-// header returns the header of the block node at or, if at is nil, that of the stored block with
-// this hash.
+// header returns the header of the block node at or, if at is nil, the header of the stored block
+// with this hash.
 func (e *Engine) header(at *BlockNode, hash primitives.Hash) (*primitives.BlockHeader, error) {
 	if at != nil {
 		return at.Header(), nil
@@ -108,10 +108,10 @@ func (e *Engine) lightClientBlock(tip *BlockNode, head *primitives.BlockHeader) 
 }
 
 // NextLightClientBlock returns the next block for a light client that has verified the block
-// `last`. If that block is in the head's epoch or in the epoch before, the next block is the latest
-// final block. Otherwise it is the last final block of the epoch after the verified block's epoch.
-// It returns nil without an error if the client is up to date or the block is not available
-// (nearcore chain/client/src/view_client_actor.rs:1087).
+// `last`. If `last` is in the head's epoch or in the epoch before, the result is the latest final
+// block. Otherwise the result is the last final block of the epoch after the epoch of `last`.
+// NextLightClientBlock returns nil without an error if the client is up to date or the block is not
+// available (nearcore chain/client/src/view_client_actor.rs:1087).
 func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
 	at, err := e.Header(last)
 	if err != nil {
@@ -148,8 +148,8 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 
 // saveLightClientBlock stores the light client view of an epoch's last final block in the batch of
 // the next epoch's first block, on every branch. So the row exists exactly as long as that first
-// block. It is not stored with the block that makes a branch the head, because other branches from
-// the same first block would then lack it.
+// block. The row is not stored with the block that makes a branch the head, because other branches
+// from the same first block would then lack the row.
 func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID || parent.Header().LastFinalBlock.IsZero() {
 		return nil

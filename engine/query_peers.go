@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Queries that answer peers' requests, and queries for this node's own requests to peers. All are
-// safe for concurrent use.
+// Queries that answer peers' requests, and queries for this node's own requests to peers. All these
+// queries are safe for concurrent use.
 
 // WholeBlock returns the header and body of a block on any branch. It returns storage.ErrNotFound
 // or storage.ErrGone if there is no such block.
@@ -41,9 +41,9 @@ func headerOf(rec *storage.Record) (*primitives.BlockHeader, error) {
 	return h, borsh.Unmarshal(raw, h)
 }
 
-// HeadersAfter returns at most max headers of the canonical chain, ascending by height. They follow
-// the first hash in locator that is on that chain. It returns none if no hash in locator is on the
-// chain.
+// HeadersAfter returns at most max headers of the canonical chain, ascending by height. The headers
+// follow the first hash in locator that is on that chain. HeadersAfter returns no headers if no
+// hash in locator is on the chain.
 func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primitives.BlockHeader, err error) {
 	for _, hash := range locator {
 		ref, err := e.Ref(hash)
@@ -78,7 +78,8 @@ func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primit
 	return nil, nil
 }
 
-// FindChunk returns the stored chunk with this hash; nil: there is none, or it cannot be read.
+// FindChunk returns the stored chunk with this hash; It returns nil if the store lacks the chunk or
+// the chunk cannot be read.
 func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
 	places, err := e.store.FindChunk(hash)
 	if err != nil {
@@ -93,8 +94,8 @@ func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
 }
 
 // Locator returns at most max block hashes, in descending order of height, with steps that double
-// in length. They lead from the top of path to the genesis; if path is empty, from the tip. A peer
-// uses them to find the last block that both nodes have.
+// in length. The hashes lead from the top of path to the genesis; if path is empty, from the tip. A
+// peer uses the hashes to find the last block that this node and the peer have.
 func (e *Engine) Locator(path []storage.BlockRef, max int) (out []primitives.Hash) {
 	step, genesis := primitives.Height(1), e.genesis
 	at := e.Tip().Height()

@@ -23,10 +23,11 @@ const MaxPrestate = 100_000
 var ErrPrestate = errors.New("engine: the state before the transaction cannot be computed")
 
 // Prestate returns the state entries that a transaction and all its receipts read or write, with
-// the values before the transaction's block. It also returns the original outcomes. Prestate runs
-// the transaction twice without any other transaction. The first run is on the whole state before
-// the block and finds the entries. The second run is on the returned entries only. If it fails, or
-// its outcomes differ from the original outcomes, Case.Alone describes the difference.
+// the values before the transaction's block. Prestate also returns the original outcomes. Prestate
+// runs the transaction twice without any other transaction. The first run is on the whole state
+// before the block and finds the entries. The second run is on the returned entries only. If the
+// second run fails, or leads to outcomes other than the original outcomes, Case.Alone describes the
+// difference.
 //
 // vm runs the contracts; nil: the engine's VM. On a fork, entries of the remote chain are included.
 // Errors: ErrUnknown; ErrPrestate; ErrUntracked; storage.ErrGone if the state was garbage
@@ -103,7 +104,7 @@ func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.V
 	return c, nil
 }
 
-// deeds returns the outcomes of o without ids and prices. It omits refunds.
+// deeds returns the outcomes of o without ids and prices. deeds omits refunds.
 func (e *Engine) deeds(o *view.FinalOutcome) (out []view.Deed) {
 	refunds := map[primitives.Hash]bool{}
 	for _, r := range o.Receipts {
@@ -138,7 +139,8 @@ type notedTrie struct {
 	notes notes
 }
 
-// notedFork is a notedTrie that also implements state.Forked. It notes keys of both chains.
+// notedFork is a notedTrie that also implements state.Forked. It notes keys of the fork and of the
+// remote chain.
 type notedFork struct{ notedTrie }
 
 func noted(t state.Trie, n notes) state.Trie {
@@ -304,7 +306,8 @@ func (t *prestateShard) one(key []byte) error {
 }
 
 // ownCode replaces a global contract in an account record by a local contract with the same code,
-// because global code has no record. It returns the code; nil: the account uses no global contract.
+// because global code has no record. ownCode returns the code; nil: the account uses no global
+// contract.
 func (t *prestateShard) ownCode(r *genesis.AccountRecord) ([]byte, error) {
 	c := &r.Account.Contract
 	if _, global := c.GlobalID(); !global {

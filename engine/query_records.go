@@ -26,11 +26,11 @@ var recordColumns = []primitives.TrieColumn{
 	primitives.ColContractData,
 }
 
-// EachRecord calls yield with the state after a stored block as records. It goes shard by shard. A
-// shard's records are in key order, followed by its delayed receipts in queue order. accounts
-// selects the accounts; nil: all. All records are of the same state, although EachRecord holds no
-// lock. It stops at the first error of yield, and when ctx is done. Errors: ErrUnknown;
-// storage.ErrGone if the state was garbage collected. Safe for concurrent use.
+// EachRecord calls yield with the state after a stored block as records. EachRecord goes shard by
+// shard. A shard's records are in key order, followed by its delayed receipts in queue order.
+// accounts selects the accounts; nil: all. All records are of the same state, although EachRecord
+// holds no lock. EachRecord stops at the first error of yield, and when ctx is done. Errors:
+// ErrUnknown; storage.ErrGone if the state was garbage collected. Safe for concurrent use.
 func (e *Engine) EachRecord(
 	ctx context.Context,
 	hash primitives.Hash,

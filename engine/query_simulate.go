@@ -18,7 +18,7 @@ import (
 )
 
 // MaxSimulatedBlocks is the greatest number of blocks that a simulation runs. A promise yield times
-// out after 200 blocks, and its callbacks need a few more.
+// out after 200 blocks, and its callbacks need a few more blocks.
 const MaxSimulatedBlocks = 250
 
 // simulatedBlockTime is the time between the blocks of a simulation, in ns.
@@ -36,16 +36,16 @@ type SimulateOptions struct {
 	// of the simulated state. The queues in the states must be empty.
 	Alone bool
 	// Mocks are the overrides of contracts' signature checks that were in force in the
-	// transaction's original block, or nil. They are used only with Alone.
+	// transaction's original block, or nil. Simulate uses Mocks only with Alone.
 	Mocks *primitives.Mocks
 }
 
 // Simulate runs a transaction and all its receipts on the state after the block `at`, and discards
-// the new state. It runs them in imaginary blocks. Every shard has a chunk in each of these blocks,
-// no other transaction arrives, and the epoch does not end. Receipts that already wait in the
-// shards' queues run too. Errors: *primitives.InvalidTxError if the RPC would refuse the
-// transaction; ErrUntracked if a shard is not held; ctx's error, which is checked between blocks.
-// Safe for concurrent use.
+// the new state. Simulate runs the transaction and the receipts in imaginary blocks. Every shard
+// has a chunk in each of these blocks, no other transaction arrives, and the epoch does not end.
+// Receipts that already wait in the shards' queues run too. Errors: *primitives.InvalidTxError if
+// the RPC would refuse the transaction; ErrUntracked if a shard is not held; ctx's error, which is
+// checked between blocks. Safe for concurrent use.
 func (e *Engine) Simulate(
 	ctx context.Context,
 	at *State,
@@ -75,7 +75,8 @@ func (e *Engine) Simulate(
 			return nil, fmt.Errorf("engine: simulated block %d: %w", s.block.Height, err)
 		}
 		n++
-		// The chunk has refused the transaction, and later chunks would do the same.
+		// The chunk has refused the transaction, and the chunks of further blocks would refuse the
+		// transaction too.
 		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone {
 			break
 		}
@@ -130,7 +131,7 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	if err != nil {
 		return nil, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
 	}
-	// No signature check, because checkAt has verified it.
+	// No signature check, because checkAt has verified the signature.
 	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked}
 	s.block = e.actionBlock(at.BlockNode, info)
 	s.block.Height, s.block.Timestamp, s.block.RandomValue = h.Height, h.Timestamp, h.RandomValue
@@ -183,7 +184,7 @@ func (r *linkRecorder) Call(c *action.Call, x *action.External) (action.CallOutc
 const maxUnlinkedCalls = 1000
 
 // unlinked returns the records of calls with missing imports, except those of receipts that do not
-// belong to the simulated transaction. It returns nil if there are none.
+// belong to the simulated transaction. unlinked returns nil if there are no such records.
 func (s *simulation) unlinked() []view.UnlinkedCall {
 	if s.calls == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Status of transactions in shards that this node does not hold. The status comes from peers. Only
-// outcomes that the chunk headers of this node's chain prove are accepted.
+// Status of transactions in shards that this node does not hold. The status comes from peers. This
+// node accepts only outcomes that the chunk headers of its own chain prove.
 
 // ErrAnswer means that a transaction status from a peer is wrong, or contradicts this node's chain.
 var ErrAnswer = errors.New("engine: a peer's transaction status does not verify")
@@ -22,15 +22,16 @@ var ErrAnswer = errors.New("engine: a peer's transaction status does not verify"
 const maxBlocksToNextChunk = 64
 
 // Bounds of one transaction's outcomes in a peer's status, and of the chunks that contain them. No
-// transaction reaches them with the maximum gas of 300 Tgas.
+// transaction reaches these bounds with the maximum gas of 300 Tgas.
 const (
 	maxOutcomes     = 1 << 14
 	maxRemoteChunks = 1 << 10
 )
 
-// AnswerTxStatus returns the encoded status of a transaction, as the answer to a peer. It returns
-// ErrUntracked if this node does not hold the signer's shard. It returns ErrUnknown if this node
-// has no outcome of the transaction, or more than maxOutcomes outcomes.
+// AnswerTxStatus returns the encoded status of a transaction, as the answer to a peer.
+// AnswerTxStatus returns ErrUntracked if this node does not hold the signer's shard. AnswerTxStatus
+// returns ErrUnknown if this node has no outcome of the transaction, or more than maxOutcomes
+// outcomes.
 func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountID) ([]byte, error) {
 	at := e.Head()
 	if !e.Holds(at.Layout.ShardOf(signer)) {
@@ -55,16 +56,16 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 }
 
 // RemoteStatus validates o, a peer's status of the transaction with this hash, and sets o's level
-// of finality. It keeps only outcomes that this node's chain proves. Such an outcome is reachable
-// from the transaction's outcome, and is in the outcome root that the header of its shard's next
-// chunk contains. If that chunk does not exist yet, RemoteStatus removes the outcome and those that
-// follow from it; a later answer can contain them again. So a client never sees an outcome for
-// which only a peer vouches, not even at the optimistic level. Signer and receiver must be the
-// executors of the first two outcomes.
+// of finality. RemoteStatus keeps only outcomes that this node's chain proves. Such an outcome is
+// reachable from the transaction's outcome, and is in the outcome root that the header of its
+// shard's next chunk contains. If that chunk does not exist yet, RemoteStatus removes the outcome
+// and the outcomes that follow from it; the answer to a repeated request can contain them again. So
+// a client never sees an outcome for which only a peer vouches, not even at the optimistic level.
+// Signer and receiver must be the executors of the first two outcomes.
 //
-// Some data is accepted without a proof, because no root covers it: failure texts, gas profiles,
-// and the transaction's nonce, actions, key and signature. RemoteStatus returns ErrAnswer if the
-// status is wrong or nothing in it is proven yet.
+// RemoteStatus accepts some data without a proof, because no root covers it: failure texts, gas
+// profiles, and the transaction's nonce, actions, key and signature. RemoteStatus returns ErrAnswer
+// if the status is wrong or nothing in it is proven yet.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Remote == nil || o.Remote.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%w: it is for another transaction than requested", ErrAnswer)
@@ -98,9 +99,9 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 	return nil
 }
 
-// remoteSource passes a peer's outcomes to package txstatus. It returns each outcome only once,
-// because a malicious peer's ids could form a cycle. If roots is set, it returns only proven
-// outcomes.
+// remoteSource passes a peer's outcomes to package txstatus. A remoteSource returns each outcome
+// only once, because a malicious peer's ids could form a cycle. If roots is set, it returns only
+// proven outcomes.
 type remoteSource struct {
 	e     *Engine
 	final primitives.Height

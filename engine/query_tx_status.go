@@ -14,13 +14,15 @@ import (
 // ErrUnknown means that a transaction, receipt, block or chunk is not on the canonical chain.
 var ErrUnknown = errors.New("engine: not found on this node's chain")
 
-// Outcome returns the outcome of a transaction or receipt on the canonical chain, with its proof,
-// and its place in the store. It returns ErrUnknown if there is none.
+// Outcome returns the outcome of a transaction or receipt on the canonical chain, with the
+// outcome's proof and its place in the store. Outcome returns ErrUnknown if there is no such
+// outcome.
 func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, error) {
 	return e.outcomeFrom(id, 0)
 }
 
-// outcomeFrom does the same as Outcome, but searches only blocks at or above the height `from`.
+// outcomeFrom does the same as Outcome, but outcomeFrom searches only blocks at or above the height
+// `from`.
 func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.OutcomeProof, storage.Place, error) {
 	places, err := e.store.FindOutcomeFrom(id, from)
 	if err != nil {
@@ -81,8 +83,8 @@ func decodeOutcome(o *storage.Outcome) (primitives.OutcomeWithID, error) {
 	return x, nil
 }
 
-// Transaction returns a transaction of the canonical chain, and its place in the store. It returns
-// ErrUnknown if there is none.
+// Transaction returns a transaction of the canonical chain, and the transaction's place in the
+// store. It returns ErrUnknown if there is no such transaction.
 func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransaction, storage.Place, error) {
 	places, err := e.store.FindTransaction(hash)
 	if err != nil {
@@ -102,7 +104,8 @@ func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransactio
 	return nil, storage.Place{}, fmt.Errorf("%w: transaction %v", ErrUnknown, hash)
 }
 
-// Receipt returns a receipt of the canonical chain. It returns ErrUnknown if there is none.
+// Receipt returns a receipt of the canonical chain. It returns ErrUnknown if there is no such
+// receipt.
 func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	places, err := e.store.FindReceipt(id)
 	if err != nil {
@@ -131,8 +134,8 @@ func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primiti
 	return nil, fmt.Errorf("%w: receipt %v", ErrUnknown, id)
 }
 
-// source implements txstatus.Source for the canonical chain up to a head. It keeps the first error
-// other than ErrUnknown in err.
+// source implements txstatus.Source for the canonical chain up to a head. A source keeps the first
+// error other than ErrUnknown in err.
 type source struct {
 	e           *Engine
 	head, final primitives.Height
@@ -154,7 +157,7 @@ func (s *source) count(n int) {
 }
 
 // outcomesOf returns the source for the status of the transaction with this hash and place. The
-// source searches outcomes only in the transaction's block and later blocks.
+// source searches outcomes only in the transaction's block and the blocks after that block.
 func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
 	return &source{
 		e:     e,
@@ -190,8 +193,8 @@ func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 	return err == nil && x.PredecessorID == primitives.SystemAccount
 }
 
-// receipt does the same as Engine.Receipt. It is faster if s has already read the outcome that
-// lists the receipt.
+// receipt does the same as Engine.Receipt. source.receipt is faster if s has already read the
+// outcome that lists the receipt.
 func (s *source) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	by, ok := s.made[id]
 	if !ok {

@@ -15,8 +15,8 @@ type ValidatorsQuery struct {
 // LatestValidators selects the head's epoch.
 func LatestValidators() ValidatorsQuery { return ValidatorsQuery{latest: true} }
 
-// ValidatorsOfEpoch selects an epoch by its id. For the head's epoch it is equivalent to
-// LatestValidators.
+// ValidatorsOfEpoch selects an epoch by its id. For the head's epoch, ValidatorsOfEpoch is
+// equivalent to LatestValidators.
 func ValidatorsOfEpoch(id primitives.EpochID) ValidatorsQuery { return ValidatorsQuery{epoch: id} }
 
 // Validators returns the reply to the RPC's validators query.

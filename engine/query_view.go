@@ -59,8 +59,8 @@ func (e *Engine) SetMocks(m *primitives.Mocks) {
 // Mocks returns the overrides that SetMocks has set. Safe for concurrent use.
 func (e *Engine) Mocks() *primitives.Mocks { return e.mocks.Load() }
 
-// viewing is the reusable memory of a view call. If each call allocated its own, that would be a
-// third of the garbage of a short call.
+// viewing is the reusable memory of a view call. If each call allocated a new viewing, this
+// allocation would be a third of the garbage of a short call.
 type viewing struct {
 	block  action.Block
 	update state.TrieUpdate

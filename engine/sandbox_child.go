@@ -17,9 +17,9 @@ import (
 // a child copies no state, and the parent does not see the child's changes. A child's flat head
 // never advances.
 //
-// The revert point must exist as long as the child does. The forests read from the parent's flat
-// state, and the revert point keeps the parent's flat head from advancing beyond the block at which
-// the child begins. A child may have children.
+// The revert point must exist as long as the child does. The parent's forests read from the
+// parent's flat state, and the revert point keeps the parent's flat head from advancing beyond the
+// block at which the child begins. A child may have children.
 
 // Child opens a child engine that continues after a revert point. change modifies the options that
 // the child takes from e; nil: no change. Child returns ErrEnded if the revert point no longer
@@ -71,7 +71,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	return c, nil
 }
 
-// copyHeld returns a copy of e that holds the same states by references of its own.
+// copyHeld returns a copy of e. The copy holds the states of e by references of its own.
 func (e *BlockNode) copyHeld() *BlockNode {
 	t := &BlockNode{
 		Block:       e.Block,
@@ -118,8 +118,8 @@ func (e *Engine) Discard() error {
 	return err
 }
 
-// Size returns an estimate of the memory that a child's blocks use, in bytes: records, indexes and
-// trie changes. Safe for concurrent use.
+// Size returns an estimate, in bytes, of the memory that the blocks of a child engine use: records,
+// indexes and trie changes. Safe for concurrent use.
 func (e *Engine) Size() uint64 {
 	s := e.store.Stats()
 	return s.LogBytes + entryBytes*uint64(s.Pending) + trieFactor*uint64(s.PendingBytes)

@@ -19,13 +19,13 @@ var ErrDeal = errors.New("engine: the token balance cannot be set")
 // dealGas is the gas limit of one ft_balance_of call.
 const dealGas primitives.Gas = 100_000_000_000_000
 
-// maxDealKeys is the number of storage values that Deal tries. It calls ft_balance_of once for
-// each.
+// maxDealKeys is the number of storage values that Deal tries. Deal calls ft_balance_of once for
+// each value.
 const maxDealKeys = 64
 
 // Deal finds the storage value of a NEP-141 token contract that contains an account's balance. The
 // candidates are the values that ft_balance_of reads on the head's state. Deal replaces one
-// candidate at a time by amount, until ft_balance_of returns amount. It returns that candidate's
+// candidate at a time by amount, until ft_balance_of returns amount. Deal returns that candidate's
 // key with amount as a record, and does not change the state. Errors: ErrDeal; ctx's error. Safe
 // for concurrent use.
 func (e *Engine) Deal(
@@ -119,8 +119,8 @@ func failure(out *action.CallOutcome) error {
 	return out.Err
 }
 
-// readKeys is a trie that records which data keys of one account are read. It stops recording after
-// maxDealKeys+1 keys.
+// readKeys is a trie that records which data keys of one account are read. A readKeys stops
+// recording after maxDealKeys+1 keys.
 type readKeys struct {
 	state.Trie
 	of   []byte   // prefix of the account's data keys

@@ -27,8 +27,8 @@ type pendingPatch struct {
 	mocks   *primitives.Mocks
 }
 
-// takePatch removes and returns the pending patch if it is for this block. Otherwise it returns
-// nil.
+// takePatch removes and returns the pending patch if the patch is for this block. Otherwise it
+// returns nil.
 func (e *Engine) takePatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks) {
 	p := e.patch
 	if p.block != block {
@@ -116,9 +116,9 @@ func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primiti
 }
 
 // CheckPatch checks whether a sandbox can write records, in the given order, into the head's state.
-// It returns ErrPatch for records that would make the state inconsistent, or that would make a
-// later chunk fail. coming returns whether a patch that is not in a block yet creates an account. A
-// nil coming means that there is no such patch. Safe for concurrent use.
+// CheckPatch returns ErrPatch for records that would make the state inconsistent, or that would
+// make a chunk after the patch fail. coming returns whether a patch that is not in a block yet
+// creates an account. A nil coming means that there is no such patch. Safe for concurrent use.
 func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.AccountID) bool) error {
 	head, err := e.acquireHead()
 	if err != nil {
@@ -165,16 +165,16 @@ var errRefused = errors.New("the record is invalid")
 
 func refused(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
 
-// refusal is a reason why a record is refused. It matches errRefused.
+// refusal is the reason why CheckPatch refuses a record. A refusal matches errRefused.
 type refusal struct{ text string }
 
 func (r refusal) Error() string   { return r.text }
 func (r refusal) Is(e error) bool { return e == errRefused }
 
-// Limits of a patch. They are far above the values of any real chain. They are far below an
-// overflow: even thousands of patches cannot cause one. If a sum overflowed, the chunk could not be
-// applied. In an account's encoding the greatest possible balance marks the version, so it must
-// never be allowed.
+// Limits of a patch. The limits are far above the values of any real chain, and far below an
+// overflow: even thousands of patches cannot cause an overflow. If a sum overflowed, the chunk
+// could not be applied. In an account's encoding the greatest possible balance marks the version,
+// so a patch must never set that balance.
 var (
 	maxPatchBalance = primitives.Balance{Hi: 1 << 52} // 2^116 yoctoNEAR, which are 83 billion NEAR
 	maxPatchPrice   = primitives.Balance{Hi: 1}       // 2^64 yoctoNEAR for a unit of gas
@@ -197,11 +197,12 @@ type patchCheck struct {
 	validators func(primitives.AccountID) bool              // returns whether an account is a genesis validator
 	accounts   map[primitives.AccountID]*primitives.Account // accounts that the records so far changed; nil: removed
 	made       map[primitives.AccountID]made                // effect of all records of the patch, by account
-	// coming returns whether an earlier patch creates the account. nil: there is no earlier patch.
+	// coming returns whether a patch that is not in a block yet creates the account. nil: there is
+	// no such patch.
 	coming func(primitives.AccountID) bool
 	data   map[dataOf]bool // received data in the records so far
-	// waiting has the ids of postponed receipts in the records so far, and of the data that they wait
-	// for.
+	// waiting has the ids of postponed receipts in the records so far, and of the data that these
+	// receipts wait for.
 	waiting map[dataOf]bool
 }
 
@@ -214,7 +215,7 @@ func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
 }
 
 // account returns an account as it is after the records that were checked so far. It returns nil if
-// the account does not exist then.
+// the account does not exist after these records.
 func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, error) {
 	if a, known := c.accounts[id]; known {
 		return a, nil
@@ -260,7 +261,7 @@ func madeBy(records []genesis.Record) map[primitives.AccountID]made {
 }
 
 // belongs refuses a record if its account neither exists nor is created by the patch, before or
-// after the record. what names the kind of record in the error.
+// after the record. what names the kind of record in the error text.
 func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	id := r.Owner()
 	if a := c.accounts[id]; a != nil && !a.IsInitialized() {
@@ -371,9 +372,9 @@ func (c *patchCheck) record(r genesis.Record) error {
 	return nil
 }
 
-// fork checks a record that changes the remote block from which an account's state is inherited. It
-// refuses such a record for validators and the treasury, because each new epoch needs the fork's
-// own state of their accounts.
+// fork checks a record that changes the remote block from which an account's state is inherited.
+// fork refuses such a record for validators and the treasury, because each new epoch needs the
+// fork's own state of their accounts.
 func (c *patchCheck) fork(r *genesis.ForkRecord) error {
 	if c.base == nil {
 		return refused("this chain is a fork of no other")
@@ -404,8 +405,8 @@ func (c *patchCheck) receipt(r *primitives.Receipt) error {
 	return nil
 }
 
-// delayed checks a delayed receipt. The receipt must not have inputs, because it could consume data
-// for which another receipt waits.
+// delayed checks a delayed receipt. The receipt must not have inputs, because the receipt could
+// consume data for which a second receipt waits.
 func (c *patchCheck) delayed(r *primitives.Receipt) error {
 	switch a := r.Body.(type) {
 	case *primitives.ActionReceipt:
@@ -414,7 +415,7 @@ func (c *patchCheck) delayed(r *primitives.Receipt) error {
 		}
 	case *primitives.GlobalContractDistribution:
 		return refused("code is distributed by the runtime alone")
-	case *primitives.DataReceipt: // allowed: the data waits for its receipt
+	case *primitives.DataReceipt: // allowed: the data waits in the state for the receipt that consumes it
 	}
 	return c.receipt(r)
 }

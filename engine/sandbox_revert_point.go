@@ -13,25 +13,25 @@ import (
 
 // MaxRevertBlocks is the number of blocks after which a revert point ends. The limit bounds memory
 // and restart time: the flat head does not pass the block that was final at the oldest revert
-// point. So all later blocks stay in memory, as when finality stalls, and a start after a crash
-// applies them again.
+// point. So all blocks after that block stay in memory, as when finality stalls, and a start after
+// a crash applies these blocks again.
 const MaxRevertBlocks = 10_000
 
 // Errors of revert points.
 var (
 	// ErrEnded means that a revert point no longer exists: too many blocks were imported after it,
-	// or the chain was reverted to an earlier block.
+	// or the chain was reverted to a block before the revert point.
 	ErrEnded = errors.New("engine: the revert point is no longer usable")
 	// ErrAhead means that imported blocks are not on disk yet. The caller may flush and try again.
 	ErrAhead = errors.New("engine: imported blocks are not on disk yet")
 )
 
-// RevertPoint is a block to which the chain can be reverted. Its states stay in memory until the
-// revert point ends. Methods of the engine that take a RevertPoint run on the engine's goroutine,
-// unless their comment says otherwise.
+// RevertPoint is a block to which the chain can be reverted. The block's states stay in memory
+// until the revert point ends. Methods of the engine that take a RevertPoint run on the engine's
+// goroutine, unless their comment says otherwise.
 type RevertPoint struct {
 	entry  *BlockNode // block of the revert point, which holds its states; nil: the revert point has ended
-	at     *BlockNode // block of the revert point; its states are only held while entry is set
+	at     *BlockNode // block of the revert point; the block's states are held only while entry is set
 	ended  atomic.Bool
 	ref    storage.BlockRef
 	final  storage.BlockRef
@@ -44,9 +44,9 @@ func (s *RevertPoint) Ref() storage.BlockRef { return s.ref }
 // Ended returns whether the revert point has ended. Safe for concurrent use.
 func (s *RevertPoint) Ended() bool { return s.ended.Load() }
 
-// NewRevertPoint makes the head a revert point. It lasts until EndRevertPoint, until Rewind to an
-// earlier block, or for MaxRevertBlocks blocks. NewRevertPoint writes nothing to disk. It returns
-// ErrAhead if imported blocks are not on disk yet.
+// NewRevertPoint makes the head a revert point. The revert point lasts until EndRevertPoint, until
+// Rewind to a block before it, or for MaxRevertBlocks blocks. NewRevertPoint writes nothing to
+// disk. It returns ErrAhead if imported blocks are not on disk yet.
 func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	if e.InFlight() > 0 {
 		return nil, ErrAhead
@@ -63,8 +63,8 @@ func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	return s, nil
 }
 
-// ShareRevertPoint returns another revert point at the block of s. Each of the two ends
-// independently. It returns ErrEnded if s has ended.
+// ShareRevertPoint returns a second revert point at the block of s. The two revert points end
+// independently of each other. It returns ErrEnded if s has ended.
 func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	if s.entry == nil || !s.entry.Acquire() {
 		return nil, fmt.Errorf("%w: block %v", ErrEnded, s.ref)
@@ -125,11 +125,11 @@ func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 	return upto
 }
 
-// Rewind makes the block of s the head again. It removes all blocks from memory and disk, except
-// that block and its ancestors. Later blocks may have the heights of removed blocks. Revert points
-// at removed blocks end; s does not. Rewind first waits until a running update of the flat head has
-// ended. Errors: ErrEnded; ErrAhead; storage.ErrFull, after which nothing has changed; all others
-// are fatal for the node.
+// Rewind makes the block of s the head again. Rewind removes all blocks from memory and disk,
+// except the block of s and that block's ancestors. Blocks imported after Rewind may have the
+// heights of removed blocks. Revert points at removed blocks end; s does not. Rewind first waits
+// until a running update of the flat head has ended. Errors: ErrEnded; ErrAhead; storage.ErrFull,
+// after which nothing has changed; all other errors are fatal for the node.
 func (e *Engine) Rewind(s *RevertPoint) error {
 	if s.entry == nil {
 		return fmt.Errorf("%w: block %v", ErrEnded, s.ref)
@@ -190,7 +190,8 @@ func (e *Engine) forgetAfter(s *RevertPoint) {
 	e.proofs.forget(hashes)
 	e.show(&head{entry: at, final: s.final})
 	// Release the states only after the persisted head has changed. A reader that loaded the old
-	// head has acquired its node already, or will fail to acquire it and load the head again.
+	// head has acquired the old head's node already, or will fail to acquire that node and load the
+	// head again.
 	for _, x := range gone {
 		if !x.evicted {
 			x.Release()

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNotYet means that the next step is not possible yet. For example, the flat head must advance
-// first, or state parts are missing. The caller tries again later.
+// first, or state parts are missing. The caller repeats the call after a while.
 var ErrNotYet = errors.New("engine: not possible yet")
 
 // ShardCatchup adds the state of one shard to a running engine.
@@ -26,8 +26,8 @@ var ErrNotYet = errors.New("engine: not possible yet")
 // Invariants. (1) All data comes from peers and is verified before it is stored: state parts
 // against the state root in a chunk header of this chain, chunks against their hashes, receipts
 // against their proofs. (2) While the engine runs, either all BlockNodes in memory hold the shard,
-// or none does. (3) After a restart, CatchUpShard with the same arguments continues where the
-// catchup stopped. (4) If the shard layout changes during a catchup, the catchup fails with
+// or no BlockNode does. (3) After a restart, CatchUpShard with the same arguments continues where
+// the catchup stopped. (4) If the shard layout changes during a catchup, the catchup fails with
 // ErrReshard, and the caller abandons it.
 //
 // Outline.
@@ -66,8 +66,8 @@ type ShardCatchup struct {
 // before an epoch's sync block (SyncPoint). next is the shard's newest chunk as of point: its
 // header contains the root of the state to fetch, and its body contains the receipts that the
 // shard's previous chunk sent. before contains the receipts that arrived at the shard between the
-// previous chunk and next. For each block in between, it has that block's new chunks with receipt
-// proofs to the shard. It is empty if there are no such blocks.
+// previous chunk and next. For each block between these two chunks, before has the block's new
+// chunks with receipt proofs to the shard. before is empty if there are no such blocks.
 func (e *Engine) CatchUpShard(
 	point *BlockNode,
 	index primitives.ShardIndex,
@@ -136,7 +136,7 @@ func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primi
 }
 
 // shardView returns the block x as a node that holds only this shard would have it. Of the receipts
-// in the new chunks, the result contains only those for the shard.
+// in the new chunks, the result contains only the receipts for the shard.
 func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
 	y := &BlockNode{
 		Block:       x.Block,
@@ -180,8 +180,8 @@ func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*Blo
 }
 
 // storedShardAt returns the block at which the store has the state of a shard that is being caught
-// up. It returns nil if the store has no state of the shard. The bool is true if all parts of that
-// state are in place (Enter).
+// up. storedShardAt returns nil if the store has no state of the shard. The bool is true if all
+// parts of that state are in place (Enter).
 func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) {
 	folded := e.store.Tip().FlatHead
 	at, here := e.store.ShardAt(id)
@@ -205,7 +205,8 @@ func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) 
 	return x, err == nil && (x.Shards[i].Held() || at != folded), err
 }
 
-// extraFromHeader returns the ChunkExtra of the shard's previous chunk. A chunk header repeats it.
+// extraFromHeader returns the ChunkExtra of the shard's previous chunk. The header h of the shard's
+// next chunk repeats that ChunkExtra.
 func extraFromHeader(h *primitives.ChunkHeader) *chain.ChunkExtra {
 	return &chain.ChunkExtra{
 		StateRoot:         h.PrevStateRoot,
@@ -237,7 +238,7 @@ func (j *ShardCatchup) resume(x *BlockNode) error {
 // Root returns the root of the state to fetch.
 func (j *ShardCatchup) Root() primitives.Hash { return j.next.Header.PrevStateRoot }
 
-// Has returns the numbers of the stored parts, including those stored before a restart. It returns
+// Has returns the numbers of the stored parts, including parts stored before a restart. It returns
 // nil after Enter has succeeded.
 func (j *ShardCatchup) Has() ([]uint64, error) {
 	if j.block != nil {
@@ -246,7 +247,7 @@ func (j *ShardCatchup) Has() ([]uint64, error) {
 	return j.e.store.Stage(j.id, j.at, accounts(j.layout, j.index))
 }
 
-// Part verifies a part of the shard's state and stores it. Errors: trie.ErrMissing or
+// Part verifies a part of the shard's state and stores the part. Errors: trie.ErrMissing or
 // trie.ErrCorrupt if the part is wrong. Safe for concurrent use.
 func (j *ShardCatchup) Part(id trie.PartID, strings [][]byte) error {
 	return stagePart(&j.e.o, j.id, j.at, j.Root(), id, strings)
@@ -286,8 +287,9 @@ func (j *ShardCatchup) Enter(total uint64) error {
 	return j.snapshot()
 }
 
-// snapshot stores the entered state as a state snapshot, which is served to peers. A snapshot made
-// later would have to undo the changes of all blocks in between. The store may not keep that many.
+// snapshot stores the entered state as a state snapshot, which this node serves to peers. A
+// snapshot made after further blocks would have to undo the changes of these blocks. The store may
+// not keep the changes of so many blocks.
 func (j *ShardCatchup) snapshot() error {
 	if _, there := j.e.snapshots.snapshotOf(j.at.Hash, j.index); there {
 		return nil
@@ -309,7 +311,8 @@ func (j *ShardCatchup) snapshot() error {
 	return j.e.snapshots.readSnapshots()
 }
 
-// At returns the block of the state that the catchup has reached. It is zero before Enter.
+// At returns the block of the state that the catchup has reached. At returns the zero value before
+// Enter.
 func (j *ShardCatchup) At() storage.BlockRef {
 	if j.block == nil {
 		return storage.BlockRef{}
@@ -318,7 +321,7 @@ func (j *ShardCatchup) At() storage.BlockRef {
 }
 
 // Next returns the block that the next CatchUp applies. The bool is false if the shard has reached
-// the flat head. The next step is then Finish. It returns ErrNotYet before Enter.
+// the flat head. The next step is then Finish. Next returns ErrNotYet before Enter.
 func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 	if j.block == nil {
 		return storage.BlockRef{}, false, ErrNotYet
@@ -433,9 +436,9 @@ func (j *ShardCatchup) step(
 	return s, nil
 }
 
-// incoming returns the receipts that a new chunk of the shard executes: those that arrive in its
-// own block y, then those of earlier blocks, newest first. The oldest of these is the block after
-// the shard's previous chunk.
+// incoming returns the receipts that a new chunk of the shard executes: first the receipts that
+// arrive in the chunk's own block y, then the receipts of the blocks before y, newest block first.
+// The oldest of these blocks is the block after the shard's previous chunk.
 func (j *ShardCatchup) incoming(
 	y, parent *BlockNode,
 	made map[primitives.Hash]*ShardState,

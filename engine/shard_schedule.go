@@ -19,11 +19,11 @@ import (
 
 // Plan decides whether the node holds a shard. The shard must be in the layout of the block `at`.
 // now is whether to hold the shard in that block's epoch. next is whether to hold the shard, or its
-// children if it is split, in the next epoch.
+// children if the shard is split, in the next epoch.
 type Plan func(at *BlockNode, shard primitives.ShardID) (now, next bool)
 
-// PartSource fetches the data for shard catchups from peers. Its methods may block. They return
-// ErrNotYet if no answer has arrived. The caller may then repeat the request.
+// PartSource fetches the data for shard catchups from peers. The methods may block. A method
+// returns ErrNotYet if no answer has arrived. The caller may then repeat the request.
 type PartSource interface {
 	// State fetches the state header of a shard at a sync point. point is the block before the
 	// epoch's sync block.
@@ -42,7 +42,7 @@ type PartSource interface {
 	// (ChunksFor).
 	Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error)
 	// Refused tells the source that its last state header or its last chunks for a shard were
-	// wrong. The source must then ask other peers.
+	// wrong. The source must then ask peers other than the sender of that data.
 	Refused(point primitives.Hash, shard primitives.ShardID, err error)
 }
 
@@ -55,15 +55,16 @@ const (
 
 // Schedule changes the set of shards that an engine holds, according to a plan.
 //
-// Problem. Each epoch may assign validators to other shards. A node must obtain the shards of the
-// next epoch in time, and drop old shards, while it produces and validates blocks.
+// Problem. Each epoch may assign a validator to shards other than its current shards. A node must
+// obtain the shards of the next epoch in time, and drop old shards, while it produces and validates
+// blocks.
 //
 // Invariants. (1) Step never waits for peers, so that the engine's goroutine continues to import
 // blocks. Requests run on other goroutines, at most one per shard, and a later Step uses their
-// results. (2) Step never drops a shard that is needed in this epoch or the next. It also never
-// drops a shard whose state no other node may have yet (handedOver). (3) Each catchup's sync point
-// is stored. After a restart the catchup continues from that point, or it is abandoned and its data
-// is removed.
+// results. (2) Step never drops a shard that is needed in this epoch or the next. Step also never
+// drops a shard whose state possibly no other node has yet (handedOver). (3) Each catchup's sync
+// point is stored. After a restart the catchup continues from that point, or Step abandons the
+// catchup and removes its data.
 //
 // Outline. For each shard that the plan wants and the tip does not hold, a catchup starts at the
 // newest sync point: fetch the state header, create a ShardCatchup, fetch the parts, apply the
@@ -71,23 +72,23 @@ const (
 // untracked. While no newer sync point exists, up to maxSpareShards of such shards stay, because
 // the next holder of a shard may need state parts from this node.
 //
-// If its shard is split before a catchup ends, the catchup is abandoned. Catchups of the children
+// If a shard is split before its catchup ends, the catchup is abandoned. Catchups of the children
 // start at the sync point of the next epoch. If a newer sync point appears before a catchup has its
 // complete state, the catchup starts again at the newer point, because peers drop the older state.
 //
 // All methods run on the engine's goroutine.
 //
 // Rejected. Fetching on the engine's goroutine: imports would stop. Holding every shard for some
-// more epochs: this multiplies the disk space.
+// more epochs: the extra shards would multiply the disk space.
 type Schedule struct {
-	// Go runs a function that may block. nil: it runs on a new goroutine.
+	// Go runs a function that may block. nil: the function runs on a new goroutine.
 	Go func(func())
 	// Parallel is the number of parts of a shard that are fetched at the same time. 0: one.
 	Parallel int
 	// Blocks is the number of blocks that one step applies. 0: catchUpBlocks.
 	Blocks int
 	// WaitRemovals makes Step wait until the rows of untracked shards are removed, so that the
-	// effects of a step depend only on the chain. The simulator sets it.
+	// effects of a step depend only on the chain. The simulator sets WaitRemovals.
 	WaitRemovals bool
 
 	e        *Engine
@@ -97,8 +98,8 @@ type Schedule struct {
 	failed   map[primitives.ShardID]primitives.Hash // hash of the tip when a catchup of the shard last failed to start
 	scans    map[storage.EpochBegin]*pointScan      // searches for the sync points of the newest epochs, by epoch
 	asking   sync.WaitGroup                         // counts running requests
-	begun    bool                                   // the catchups that an earlier process began were checked
-	// more means that the last step made progress, so the next one may do more immediately.
+	begun    bool                                   // the catchups that a previous process began were checked
+	// more means that the last step made progress, so the next step may make progress immediately.
 	more bool
 }
 
@@ -120,7 +121,7 @@ type catchup struct {
 type answer func()
 
 // NewSchedule returns the schedule of an engine, which must have Options.Scheduled. The schedule
-// continues catchups of an earlier run of the node.
+// continues catchups of the node's previous run.
 func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
 	return &Schedule{
 		e:        e,
@@ -147,7 +148,7 @@ func (e *Engine) PlanOf(account primitives.AccountID) Plan {
 // CatchingUp returns the shards that are being caught up, ascending.
 func (s *Schedule) CatchingUp() []primitives.ShardID { return slices.Sorted(maps.Keys(s.catchups)) }
 
-// Step does everything that is possible without waiting for peers. The caller calls it after each
+// Step does everything that is possible without waiting for peers. The caller calls Step after each
 // block, and at intervals if no block arrives. Step does nothing while rows of an untracked shard
 // are being removed. An error is a fault of this node, not of a peer.
 func (s *Schedule) Step() error {
@@ -169,8 +170,8 @@ func (s *Schedule) Step() error {
 			return err
 		}
 	}
-	// Without a recent sync point, a dropped shard could not be caught up again until a newer point
-	// exists. So do not abandon catchups whose state is complete.
+	// Without a recent sync point, a dropped shard could not be caught up again before the next
+	// sync point. So do not abandon catchups whose state is complete.
 	late, spare := s.e.snapshots.last.Load().stale(), 0
 	for _, id := range s.CatchingUp() {
 		if s.removing() {
@@ -223,10 +224,11 @@ func (s *Schedule) removing() bool {
 	return s.e.removalsRunning.Load() > 0
 }
 
-// repoint moves a catchup from an older sync point to the newest. Peers keep only the state of the
-// newest point, so missing parts of the older state may never arrive. Therefore repoint normally
-// abandons the catchup, which then starts again. But if the shard's state is complete and at least
-// as new as the state of the newest point, the catchup continues with the newest point's header.
+// repoint moves a catchup from an old sync point to the newest sync point. Peers keep only the
+// state of the newest point, so missing parts of the old point's state may never arrive. Therefore
+// repoint normally abandons the catchup, which then starts again. But if the shard's state is
+// complete and at least as new as the state of the newest point, the catchup continues with the
+// newest point's header.
 func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	at, entered, err := s.e.storedShardAt(c.id)
 	if err != nil {
@@ -253,8 +255,8 @@ func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	return s.abandon(c)
 }
 
-// dropUnwanted abandons catchups that an earlier run of the node began and that are not wanted now.
-// Each call abandons at most one. all means that none was left.
+// dropUnwanted abandons catchups that a previous run of the node began and that the plan does not
+// want now. Each call abandons at most one catchup. all means that no such catchup was left.
 func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	list, err := s.e.store.IncomingShards()
 	if err != nil {
@@ -276,7 +278,7 @@ func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 }
 
 // savedPoint returns the stored sync point from which the catchup of a shard can continue. It
-// returns the zero value if there is none.
+// returns the zero value if there is no such point.
 func (s *Schedule) savedPoint(tip *BlockNode, id primitives.ShardID) (at storage.BlockRef, err error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), catchupRow(id))
 	if err != nil || len(raw) != len(primitives.Hash{}) {
@@ -298,7 +300,7 @@ func (s *Schedule) wanted(at *BlockNode, id primitives.ShardID) bool {
 }
 
 // Close cancels the running requests and waits until they have ended. The catchups stay in the
-// store, so that a later Schedule can continue them.
+// store, so that the next Schedule can continue them.
 func (s *Schedule) Close() {
 	for _, c := range s.catchups {
 		c.cancel()
@@ -343,8 +345,9 @@ func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
 // catchupRow is the name of the row that stores a catchup's sync point for a restart.
 func catchupRow(id primitives.ShardID) string { return fmt.Sprintf("join %d", id) }
 
-// begin returns a new catchup of a shard. The catchup starts at the stored sync point or, if there
-// is none, at the newest. It returns nil if the catchup cannot start yet.
+// begin returns a new catchup of a shard. The catchup starts at the stored sync point or, if no
+// sync point is stored, at the newest sync point. begin returns nil if the catchup cannot start
+// yet.
 func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error) {
 	r, err := Accounts(tip.Layout, id)
 	if err != nil {
@@ -372,12 +375,12 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 	}
 	x, err := s.e.Block(c.point.Hash)
 	if err != nil || !x.Layout.Equal(tip.Layout) {
-		return nil, err // the sync point is of an earlier epoch with another layout
+		return nil, err // the sync point is of an epoch before, with a different layout
 	}
-	// A catchup may start at the sync point of an earlier epoch if this epoch already needs the
-	// shard: without this node the shard may get no chunks, and then no newer sync point would ever
-	// exist. If only the next epoch needs the shard, wait for this epoch's sync point, but at most
-	// for half of the epoch.
+	// A catchup may start at the sync point of a previous epoch if the current epoch already needs
+	// the shard: without this node the shard may get no chunks, and then there would never be
+	// another sync point. If only the next epoch needs the shard, wait for this epoch's sync point,
+	// but at most for half of the epoch.
 	if x.Header().EpochID != tip.Header().EpochID {
 		if now, _ := s.plan(tip, id); !now {
 			if half, err := s.epochHalfDone(tip); err != nil || !half {
@@ -414,14 +417,16 @@ type pointScan struct {
 }
 
 // maxScannedHeights is the number of heights that one step searches. The sync point is usually
-// among the first blocks of an epoch. It is later if a shard has no chunks at first.
+// among the first blocks of an epoch. The sync point comes later if a shard has no chunks at the
+// start of the epoch.
 const maxScannedHeights = 256
 
 // newest returns the newest sync point at or below the flat head. It first searches the epochs
-// whose states peers keep. Then it takes the newest sync point whose state this node keeps. It
-// returns the zero value if there is none, or if the search continues in the next step. Older sync
-// points are needed because an epoch has no sync point while a shard has no chunks in it. If that
-// shard's producers could not catch up from an older point, there would never be a new one.
+// whose states peers keep. Then it takes the newest sync point whose state this node keeps. newest
+// returns the zero value if there is no sync point, or if the search continues in the next step.
+// Sync points of previous epochs are needed because an epoch has no sync point while a shard has no
+// chunks in that epoch. If that shard's producers could not catch up from a previous epoch's point,
+// there would never be a new sync point.
 func (s *Schedule) newest() (storage.BlockRef, error) {
 	epochs, err := s.e.store.Epochs()
 	if err != nil || len(epochs) == 0 {
@@ -471,7 +476,7 @@ func (s *Schedule) epochHalfDone(tip *BlockNode) (half bool, err error) {
 	return half, err
 }
 
-// abandon ends a catchup and removes its data from the store.
+// abandon ends a catchup and removes the catchup's data from the store.
 func (s *Schedule) abandon(c *catchup) error {
 	c.cancel()
 	if err := s.e.removeShard(c.id, c.accounts); err != nil {
@@ -525,8 +530,8 @@ func (s *Schedule) startSession(c *catchup) error {
 	return nil
 }
 
-// catchUp applies the next blocks up to the flat head. If none is left, it applies the blocks above
-// the flat head. The engine then holds the shard.
+// catchUp applies the next blocks up to the flat head. If no such block is left, catchUp applies
+// the blocks above the flat head. The engine then holds the shard.
 func (s *Schedule) catchUp(c *catchup) error {
 	for range cmp.Or(s.Blocks, catchUpBlocks) {
 		next, more, err := c.session.Next()
@@ -556,7 +561,7 @@ func (s *Schedule) catchUp(c *catchup) error {
 	return nil
 }
 
-// refuse drops the fetched chunks and reports to the source that they are wrong.
+// refuse drops the fetched chunks and reports to the source that these chunks are wrong.
 func (s *Schedule) refuse(c *catchup, err error) {
 	s.source.Refused(c.point.Hash, c.id, err)
 	clear(c.chunks)

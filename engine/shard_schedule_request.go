@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ask runs question on another goroutine. A later Step runs the answer that question returns.
+// ask runs question on its own goroutine. One of the next calls of Step runs the answer that
+// question returns.
 func (s *Schedule) ask(c *catchup, question func(context.Context) answer) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -56,7 +57,8 @@ func (s *Schedule) askHeader(c *catchup) {
 	})
 }
 
-// fetchParts requests the missing parts of a shard's state. If all are stored, it calls Enter.
+// fetchParts requests the missing parts of a shard's state. If all parts are stored, fetchParts
+// calls Enter.
 func (s *Schedule) fetchParts(c *catchup) error {
 	has, err := c.session.Has()
 	if err != nil {
@@ -88,7 +90,7 @@ func (s *Schedule) fetchParts(c *catchup) error {
 }
 
 // parallel calls the function do for each number below n, with at most s.Parallel calls at a time.
-// After a call has returned false, it starts no further calls.
+// After a call of do has returned false, parallel starts no further calls.
 func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 	var next atomic.Uint64
 	var failed atomic.Bool

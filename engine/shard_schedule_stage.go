@@ -23,8 +23,8 @@ type CatchupProgress struct {
 	At          primitives.Height // height of the block that the state has reached; 0: the state is incomplete
 }
 
-// Progress returns the progress of all running catchups, ascending by shard id. It runs on the
-// engine's goroutine.
+// Progress returns the progress of all running catchups, ascending by shard id. The caller runs on
+// the engine's goroutine.
 func (s *Schedule) Progress() (out []CatchupProgress) {
 	for _, id := range s.CatchingUp() {
 		c := s.catchups[id]
@@ -41,8 +41,8 @@ func (s *Schedule) Progress() (out []CatchupProgress) {
 	return out
 }
 
-// catchupPosition contains what a step can change in a catchup. Step compares two of them to detect
-// progress.
+// catchupPosition contains what a step can change in a catchup. Step compares the position before
+// and after to detect progress.
 type catchupPosition struct {
 	coming, header, joined, asked bool
 	at                            primitives.Height
@@ -63,9 +63,9 @@ func (c *catchup) position() (p catchupPosition) {
 // catchup at once, without waiting for a peer or for a block.
 func (s *Schedule) More() bool { return s.more }
 
-// Settled returns whether a Schedule can step without waiting for the disk. That is so if all
-// imported blocks are persisted and returned by Stored, and the flat head is not being updated. If
-// an update has ended, Settled finishes it. It runs on the engine's goroutine.
+// Settled returns whether a Schedule can step without waiting for the disk. It can if all imported
+// blocks are persisted and returned by Stored, and the flat head is not being updated. If an update
+// has ended, Settled finishes the update. The caller runs on the engine's goroutine.
 func (e *Engine) Settled() (bool, error) {
 	if e.flatHeadUpdate != nil {
 		select {
@@ -83,8 +83,8 @@ func (e *Engine) Settled() (bool, error) {
 // Scheduled returns Options.Scheduled.
 func (e *Engine) Scheduled() bool { return e.o.Scheduled }
 
-// PlanOwn returns the plan of this node. It holds the shards that Options.Tracks selects, and the
-// shards for which an account of Options.Assigned produces chunks.
+// PlanOwn returns the plan of this node. The plan holds the shards that Options.Tracks selects, and
+// the shards for which an account of Options.Assigned produces chunks.
 func (e *Engine) PlanOwn() Plan {
 	var plans []Plan
 	for _, a := range e.o.Assigned {
@@ -125,8 +125,8 @@ func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (boo
 }
 
 // handedOver returns whether the shard has a new chunk in the epoch of the block `at`. If so, this
-// epoch's producers have the shard's state, and this node may drop it. Otherwise this node may be
-// the only one that has the state.
+// epoch's producers have the shard's state, and this node may drop the state. Otherwise this node
+// may be the only node that has the state.
 func (e *Engine) handedOver(at *BlockNode, id primitives.ShardID) bool {
 	index, err := at.Layout.Index(id)
 	if err != nil {

@@ -19,8 +19,8 @@ var ErrUntracked = errors.New("engine: this node does not have the state of the 
 type Track func(primitives.ShardLayout, primitives.ShardID) bool
 
 // TrackShards returns a Track for these shards and their descendants. If a layout records its
-// history (version 3 or later), that means descendants after any number of splits. With an older
-// layout it means only the children.
+// history (version 3 or later), the Track selects descendants after any number of splits. With a
+// layout of version 2 or less the Track selects only the children.
 func TrackShards(ids ...primitives.ShardID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
 		if slices.Contains(ids, id) {
@@ -73,13 +73,13 @@ func (e *Engine) Holds(id primitives.ShardID) bool {
 	return err == nil && at.Shards[i].Held()
 }
 
-// Held returns whether this node has the shard's state. If it does not, it has only the shard's
+// Held returns whether this node has the shard's state. If not, this node has only the shard's
 // chunk headers and the receipts that the shard sends to held shards.
 func (s *ShardState) Held() bool { return s.Extra != nil }
 
 // holds returns, by shard index, which shards of a layout this node holds in a child of parent. If
-// this node holds a shard in parent, it holds the shard in the child. If that shard is split, it
-// holds those children of the shard that it tracks.
+// this node holds a shard in parent, it holds the shard in the child. If that shard is split, this
+// node holds those child shards that it tracks.
 func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool, error) {
 	out := make([]bool, layout.NumShards())
 	if layout.Equal(parent.Layout) {
@@ -97,8 +97,8 @@ func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool
 		if err != nil {
 			return nil, err
 		}
-		// A node with Options.Assigned first holds all children. Its Schedule then drops those that
-		// the node does not need.
+		// A node with Options.Assigned first holds all children. Its Schedule then drops the child
+		// shards that the node does not need.
 		out[i] = parent.Shards[index].Held() && (from == id || len(e.o.Assigned) > 0 || e.tracks(layout, id))
 	}
 	return out, nil
@@ -114,9 +114,9 @@ func heldIDs(layout primitives.ShardLayout, holds []bool) (out []primitives.Shar
 	return out
 }
 
-// missing returns the index of the first shard whose new chunk in b is incomplete, or -1 if all are
-// complete. A held shard's chunk is complete if chunks has its body. Another shard's chunk is
-// complete if chunks has its receipt proofs to the held shards.
+// missing returns the index of the first shard whose new chunk in b is incomplete, or -1 if all new
+// chunks are complete. A held shard's chunk is complete if chunks has its body. The chunk of a
+// shard that is not held is complete if chunks has its receipt proofs to the held shards.
 func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, holds []bool) int {
 	held := heldIDs(layout, holds)
 	for i, h := range b.Body.Chunks {
@@ -134,8 +134,8 @@ func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.
 }
 
 // untrackedChunk returns the new chunk of a shard that is not held, with only its receipt proofs to
-// the held shards. came is the received chunk; it may be nil if held is empty. An error means that
-// a proof is wrong.
+// the held shards. came is the received chunk. came may be nil if held is empty. An error means
+// that a proof is wrong.
 func untrackedChunk(
 	came *primitives.Chunk,
 	h *primitives.ChunkHeader,

@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// UntrackShard makes the engine drop a shard. No node in memory holds the shard afterwards, and its
-// state is removed from disk in the background. It returns ErrNotYet if the states of some blocks
-// are not in memory because finality is far behind, or if the shard layout changes between the flat
-// head and the tip. It runs on the engine's goroutine while no block is between BeginImport and
-// FinishImport.
+// UntrackShard makes the engine drop a shard. No node in memory holds the shard afterwards. The
+// shard's state is removed from disk in the background. UntrackShard returns ErrNotYet if the
+// states of some blocks are not in memory because finality is far behind, or if the shard layout
+// changes between the flat head and the tip. The caller runs on the engine's goroutine while no
+// block is between BeginImport and FinishImport.
 func (e *Engine) UntrackShard(id primitives.ShardID) error {
 	if err := e.quiesce(); err != nil {
 		return err

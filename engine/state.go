@@ -10,8 +10,9 @@ import (
 )
 
 // State is a block with the states of its shards. The states of recent blocks are tries. The states
-// of older blocks are historicalTries, which read only values from the store. They return the same
-// values and node counts as tries, but their roots are unknown.
+// of blocks that are no longer in memory are historicalTries, which read only values from the
+// store. A historicalTrie returns the values and node counts that the trie would return, but its
+// root is unknown.
 type State struct {
 	*BlockNode
 	historical []state.Trie // states by shard index; nil: the State holds the node and uses its roots
@@ -23,7 +24,7 @@ type State struct {
 func (e *Engine) StateAt(hash primitives.Hash) (*State, error) { return e.StateUntil(nil, hash) }
 
 // StateUntil does the same as StateAt for a reader that can be cancelled. If the state is not in
-// memory, each read calls ask first, and long scans call it repeatedly. An error of ask ends the
+// memory, each read calls ask first, and long scans call ask repeatedly. An error of ask ends the
 // read. With a nil ask the reader cannot be cancelled.
 func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, error) {
 	if at := e.BlockNode(hash); at != nil && at.Acquire() {
@@ -82,7 +83,7 @@ func (e *Engine) record(hash primitives.Hash) (*storage.Record, error) {
 	return rec, err
 }
 
-// Trie returns the state of the shard with this index. It is valid until Release.
+// Trie returns the state of the shard with this index. The Trie is valid until Release.
 func (s *State) Trie(shard primitives.ShardIndex) state.Trie {
 	if s.historical == nil {
 		return s.trieOf(shard)
@@ -90,7 +91,7 @@ func (s *State) Trie(shard primitives.ShardIndex) state.Trie {
 	return s.historical[shard]
 }
 
-// Release releases the states. The caller must not use them afterwards.
+// Release releases the states. The caller must not use the states afterwards.
 func (s *State) Release() {
 	if s.historical == nil {
 		s.BlockNode.Release()

@@ -13,26 +13,27 @@ import (
 
 // flatHeadUpdate is a running update (advance) of the flat head.
 //
-// Problem. The store keeps one full copy of the state, the flat state. It is the state after one
-// block, the flat head (nearcore: flat storage head). The store has later blocks only as changes.
-// Advancing the flat head rewrites many rows and takes longer than a block, so the import of blocks
-// must not wait for it.
+// Problem. The store keeps one full copy of the state, the flat state: the state after one block,
+// the flat head (nearcore: flat storage head). The store has the blocks after the flat head only as
+// changes. Advancing the flat head rewrites many rows and takes longer than a block, so the import
+// of blocks must not wait for the update.
 //
-// Invariants. (1) The flat head is a final block, so it is never reverted. It does not pass the
-// block that was final when the oldest revert point was made. (2) All blocks above the flat head
-// are in memory. Blocks that do not descend from it are dropped. (3) An update crosses at most one
-// change of the shard layout, and only as its first step. (4) While an update runs, at most
-// maxAboveFlatHead final blocks or maxAboveFlatHeadBytes of changes accumulate. Then the next block
-// waits for the update. (5) A crash at any time leaves the old flat head and the log of the later
-// blocks. From these the next start rebuilds the tries (state_reopen.go).
+// Invariants. (1) The flat head is a final block, so it is never reverted. The flat head does not
+// pass the block that was final when the oldest revert point was made. (2) All blocks above the
+// flat head are in memory. Blocks that do not descend from the flat head are dropped. (3) An update
+// crosses at most one change of the shard layout, and only as its first step. (4) While an update
+// runs, at most maxAboveFlatHead final blocks or maxAboveFlatHeadBytes of changes accumulate. Then
+// the next block waits for the update. (5) A crash at any time leaves the old flat head and the log
+// of the blocks after it. From the flat head and the log the next start rebuilds the tries
+// (state_reopen.go).
 //
 // Outline. After each persisted block, stepFlatHead asks the store whether an update is due. If so,
 // beginFlatHeadUpdate holds the states of the old and the new flat head and starts a goroutine. The
 // goroutine computes which frontier rows change, saves the state transitions that witnesses of
-// later blocks still need (witness_store.go), advances the store's flat head, and makes the state
-// snapshots that are due (statesync_snapshot.go). A later stepFlatHead finishes the update on the
-// engine's goroutine: from then on forests read from the new flat state, and older blocks are
-// dropped from memory.
+// blocks after the new flat head still need (witness_store.go), advances the store's flat head, and
+// makes the state snapshots that are due (statesync_snapshot.go). The next stepFlatHead after that
+// finishes the update on the engine's goroutine: from then on forests read from the new flat state,
+// and the engine drops the blocks below the new flat head from memory.
 //
 // Rejected. Updating the flat state with each block: the changes of every block would be written
 // twice at once, and blocks on an abandoned branch would have to be undone on disk. Updating on the
@@ -51,17 +52,17 @@ func (f *flatHeadUpdate) wait() error {
 }
 
 // Limits of the final blocks and of the bytes of changes that accumulate while the flat head is
-// updated. The next block waits for the update if they are exceeded. In memory, changes and
+// updated. The next block waits for the update if a limit is exceeded. In memory, changes and
 // outcomes take about ten times the size of the changes.
 const (
 	maxAboveFlatHead      = 32 * storage.DefaultFlatHeadBlocks
 	maxAboveFlatHeadBytes = 8 * storage.DefaultFlatHeadBytes
 )
 
-// PauseFlatHead makes each update of the flat head wait first, unless the limits are near. ask
-// returns for how long. An update uses a core for some milliseconds. Without the pause it would run
-// right after a block is persisted, when that block is sent to peers and clients. Safe for
-// concurrent use.
+// PauseFlatHead makes each update of the flat head wait before it starts its work, unless the
+// limits are near. ask returns how long the update waits. An update uses a core for some
+// milliseconds. Without the pause, the update would run right after a block is persisted, when the
+// node sends that block to peers and clients. Safe for concurrent use.
 func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.flatHeadPause.Store(&ask) }
 
 // flatHeadUrgent returns whether an update to the block `to` must not pause, because half of a
@@ -71,10 +72,10 @@ func (e *Engine) flatHeadUrgent(to *BlockNode) bool {
 		e.store.PendingBytes() >= maxAboveFlatHeadBytes/2
 }
 
-// stepFlatHead finishes an update that has ended, or starts one if the store wants it. It returns
-// nil if an update failed because the disk was full. It does not retry that update, because the
-// store accepts no more writes until it is opened again. No block is lost, because the log has all
-// of them.
+// stepFlatHead finishes an update that has ended, or starts an update if the store wants one.
+// stepFlatHead returns nil if an update failed because the disk was full. stepFlatHead does not
+// retry that update, because the store accepts no more writes until the store is opened again. No
+// block is lost, because the log has all blocks.
 func (e *Engine) stepFlatHead() error {
 	if err := e.tryStepFlatHead(); !errors.Is(err, storage.ErrFull) {
 		return err
@@ -153,7 +154,7 @@ func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
 }
 
 // beforeSplit returns the last block before the first layout change between the flat head and the
-// block `to`. If no such block is above the flat head, it returns `to`.
+// block `to`. If no such block is above the flat head, beforeSplit returns `to`.
 func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	for x := to; x != nil && x != e.flatHead; {
 		parent := e.Imported(x.Header().PrevHash)
@@ -165,13 +166,13 @@ func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	return to
 }
 
-// writeFlatHeadUpdate writes the changes between the old and the new flat head to the store. It
-// runs concurrently with the engine's goroutine.
+// writeFlatHeadUpdate writes the changes between the old and the new flat head to the store.
+// writeFlatHeadUpdate runs concurrently with the engine's goroutine.
 func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
 		s, old := &f.to.Shards[i], f.inherited[i].root
-		if s.root == nil { // the shard is not held after f.to, but may have been held after an earlier block
+		if s.root == nil { // the shard is not held after f.to, but may have been held after a block before f.to
 			if s = e.lastHeldState(f, i); s == nil {
 				continue
 			}
@@ -199,9 +200,10 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 }
 
 // lastHeldState returns the newest state of a shard in the blocks after the old flat head, up to
-// the new flat head. It is for a shard that the old flat head holds and the new one does not. It
-// returns nil if none of these blocks holds the shard. Such a shard exists after a start if an
-// interrupted catchup left its results for only some of these blocks.
+// the new flat head. The caller needs lastHeldState for a shard that the old flat head holds and
+// the new flat head does not. Such a shard exists after a start if an interrupted catchup left its
+// results for only some of these blocks. lastHeldState returns nil if no block between the two flat
+// heads holds the shard.
 func (e *Engine) lastHeldState(f *flatHeadUpdate, i int) *ShardState {
 	if f.inherited[i].root == nil {
 		return nil
@@ -226,9 +228,10 @@ func (e *Engine) finishFlatHeadUpdate(err error) error {
 			s.root.Forest().Abandon()
 		}
 	}
-	// The flat state is now that of f.to, so the forests read from it. A load that still uses the
-	// previous source reads older values from the state history. So does a split shard that is not
-	// fully loaded. The forests of new shards no longer need their parents' forests.
+	// The flat state is now the state after f.to, so the forests read from the flat state. A load
+	// that still uses the previous source reads the values before f.to from the state history. A
+	// split shard that is not fully loaded also reads from the state history. The forests of new
+	// shards no longer need their parents' forests.
 	for i := range f.to.Shards {
 		if r := f.to.Shards[i].root; r != nil {
 			r.Forest().SetSource(e.source(ref(f.to), f.to.Layout, i))
@@ -239,11 +242,12 @@ func (e *Engine) finishFlatHeadUpdate(err error) error {
 }
 
 // AdvanceFlatHead waits for a running update and then advances the flat head to the last final
-// block. A clean stop calls it, so that the next start need not apply blocks from the log.
+// block. A clean stop calls AdvanceFlatHead, so that the next start need not apply blocks from the
+// log.
 func (e *Engine) AdvanceFlatHead() error { return e.AdvanceFlatHeadWithin(context.Background()) }
 
 // AdvanceFlatHeadWithin does the same as AdvanceFlatHead, but starts no update after ctx is done.
-// The next start then applies more blocks from the log.
+// In that case the next start applies more blocks from the log.
 func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 	if _, err := e.Flush(); err != nil || e.parent != nil {
 		return err
@@ -286,7 +290,8 @@ func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
 		return ok
 	}
 	for hash, x := range e.entries {
-		if x.persisted.Load() && !descends(x) { // a block that is not on disk yet must stay; a later update drops it
+		// a block that is not on disk yet must stay; a further update drops the block
+		if x.persisted.Load() && !descends(x) {
 			delete(e.entries, hash)
 			if !x.evicted {
 				x.Release()

@@ -11,9 +11,9 @@ import (
 )
 
 // The frontier of a shard's trie is a set of subtrees that together cover the trie. For each of
-// these, the store has the path, hash and memory usage, on several levels (trie.Levels). When a
-// node starts, it builds its trie from these hashes, so that it need not read all values of the
-// state.
+// these subtrees, the store has the path, hash and memory usage, on several levels (trie.Levels).
+// When the engine starts, it builds the trie from these hashes, so that it need not read all values
+// of the state.
 
 // valueFlag is set in the stored memory usage of a frontier entry if its subtree is a single value.
 const valueFlag = 1 << 63
@@ -27,7 +27,7 @@ func storedNode(level int, f *trie.FrontierEntry) storage.FrontierNode {
 	return s
 }
 
-// entryOf is the inverse of storedNode. It omits the level.
+// entryOf is the inverse of storedNode. entryOf omits the level.
 func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 	return trie.FrontierEntry{
 		Path:    s.Path,
@@ -38,7 +38,8 @@ func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 }
 
 // appendFrontier appends to out the changes of a shard's frontier, on all levels, when root
-// replaces `old` as the shard's trie. If `old` is nil, it appends the whole frontier of root.
+// replaces `old` as the shard's trie. If `old` is nil, appendFrontier appends the whole frontier of
+// root.
 func appendFrontier(
 	out []storage.FrontierChange,
 	shard primitives.ShardID,
@@ -75,7 +76,7 @@ func appendFrontier(
 func (e *Engine) rows(shard primitives.ShardID) trie.Rows { return rowsOf(e.store.Frontier, shard) }
 
 // rowsOf returns a trie.Rows that reads the frontier of a shard with read. read is the Frontier
-// method of a store or of a stale reader of it.
+// method of a store or of a stale reader of a store.
 func rowsOf(
 	read func(primitives.ShardID, uint8, []byte, func(storage.FrontierNode) bool) error,
 	shard primitives.ShardID,
@@ -85,11 +86,13 @@ func rowsOf(
 	}
 }
 
-// frontierRows collects, by level, the frontier entries of a trie that is being built from a genesis.
-// There may be tens of millions, so they are encoded into one buffer for each level.
+// frontierRows collects, by level, the frontier entries of a trie that is being built from a
+// genesis. There may be tens of millions of entries, so the entries of each level are encoded into
+// one buffer.
 type frontierRows [trie.Levels]levelRows
 
-// levelRows has the encoded entries of one level, in the order in which they were added.
+// levelRows has the encoded entries of one level, in the order in which the builder added the
+// entries.
 type levelRows struct {
 	b    []byte
 	ends []uint64 // end offset of each entry in b
@@ -108,8 +111,8 @@ func (l *levelRows) entry(start, end uint64) (path []byte, hash primitives.Hash,
 	return b[32 : len(b)-8 : len(b)-8], primitives.Hash(b[:32]), binary.LittleEndian.Uint64(b[len(b)-8:])
 }
 
-// sorted returns the start and end of each entry in b, sorted by path. The entries are in another
-// order, because the builder completes an inner subtree before the subtree that contains it.
+// sorted returns the start and end of each entry in b, sorted by path. The entries in l are not
+// sorted, because the builder completes an inner subtree before the subtree that contains it.
 func (l *levelRows) sorted() [][2]uint64 {
 	at, start := make([][2]uint64, len(l.ends)), uint64(0)
 	for i, end := range l.ends {
@@ -125,7 +128,7 @@ func (l *levelRows) sorted() [][2]uint64 {
 }
 
 // each calls yield with all entries in the order of the store's keys: by level, then by path. If
-// yield returns false, it stops and returns false. The path of an entry aliases r.
+// yield returns false, each stops and returns false. The path of an entry aliases r.
 func (r *frontierRows) each(shard primitives.ShardID, yield func(storage.FrontierChange) bool) bool {
 	for level := range r {
 		l := &r[level]

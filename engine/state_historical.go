@@ -18,9 +18,9 @@ type historicalValues interface {
 	scan(from, to []byte, yield func(key, value []byte) bool) error
 }
 
-// historicalTrie implements state.Trie from key-value pairs only, to read older states. A path has
-// as many nodes as in nearcore's trie, because contracts pay gas for each node. The hashes and
-// lengths of these nodes are placeholders, and the root is unknown.
+// historicalTrie implements state.Trie from key-value pairs only, to read states that are no longer
+// in memory. A path has as many nodes as in nearcore's trie, because contracts pay gas for each
+// node. The hashes and lengths of these nodes are placeholders, and the root is unknown.
 type historicalTrie struct {
 	base historicalValues
 	over []state.Change // changes that Update made, by ascending key
@@ -160,8 +160,8 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 	if found || len(depths) == 0 {
 		return depths, false, nil
 	}
-	// All keys that share the prefix up to the last depth differ from key there. Check whether
-	// their next nibbles differ.
+	// All keys that share the prefix up to the last depth differ from key there. Check whether the
+	// next nibbles of these keys differ from one another.
 	from, to := nibbleRange(key, depths[len(depths)-1])
 	first, err := t.first(from, to)
 	if err != nil {
@@ -180,8 +180,8 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 	return depths, other == nil, nil
 }
 
-// Lengths in bytes of placeholder nodes: a branch with half of its children, and other nodes
-// without their key part.
+// Lengths in bytes of placeholder nodes: a branch with half of its children, and an extension or
+// leaf without its key part.
 const (
 	historicalBranchLen = 1 + 2 + 8*32 + 8
 	historicalOtherLen  = 1 + 4 + 4 + 32 + 8
@@ -270,7 +270,7 @@ func (t *historicalTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
 	return t.get(key)
 }
 
-// Scan implements state.Trie. It records the values but not the nodes on the way.
+// Scan implements state.Trie. Scan records the values but not the nodes on the way.
 func (t *historicalTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
 	from, to := nibbleRange(prefix, 2*len(prefix))
 	if after != nil {
@@ -300,10 +300,12 @@ func (t *historicalTrie) Update(changes []state.Change, _ state.Recording) (stat
 	return &historicalTrie{t.base, append(merged, old...)}, nil
 }
 
-// Root implements state.Trie. The root is unknown, so Root returns zero, and callers do not use it.
+// Root implements state.Trie. The root is unknown, so Root returns zero. Callers do not use the
+// result.
 func (t *historicalTrie) Root() primitives.Hash { return primitives.Hash{} }
 
-// MemoryUsage implements state.Trie. It returns 0; only proposals to split a shard use it.
+// MemoryUsage implements state.Trie. MemoryUsage returns 0; only proposals to split a shard use the
+// result.
 func (t *historicalTrie) MemoryUsage() uint64 { return 0 }
 
 // FindSplit implements state.Trie.

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// maxForest is the maximum size of one forest in bytes, whatever the budget. It is slightly less
-// than what the trie's node references can address.
+// maxForest is the maximum size of one forest in bytes, whatever the budget. maxForest is slightly
+// less than what the trie's node references can address.
 const maxForest = 56 << 30
 
 // share returns the memory budget of each held shard in bytes: an equal part of Options.StateBytes.
@@ -36,10 +36,10 @@ func (e *Engine) roomy(f *trie.Forest) bool {
 func (e *Engine) Evicted() uint64 { return e.evictedBytes.Load() }
 
 // trim keeps the tries within their memory budget. If the states after entry exceed the budget,
-// trim replaces their least recently used nodes by hashes. The states of earlier blocks still
-// contain these nodes, so their memory is freed only when the flat head has passed those blocks.
-// Therefore trim evicts at most once between two updates of the flat head. Until the next update,
-// newly loaded and newly changed nodes may exceed the budget.
+// trim replaces the least recently used nodes of these states by hashes. The states of blocks
+// before entry still contain these nodes, so the memory of the nodes is freed only when the flat
+// head has passed those blocks. Therefore trim evicts at most once between two updates of the flat
+// head. Until the next update, newly loaded and newly changed nodes may exceed the budget.
 func (e *Engine) trim(entry *BlockNode) error {
 	if e.o.StateBytes == 0 || e.trimmedAt > e.flatHead.Height() {
 		return nil

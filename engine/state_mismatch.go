@@ -30,8 +30,8 @@ func (m *mismatch) Error() string {
 
 func (m *mismatch) Unwrap() error { return ErrInconsistent }
 
-// explained returns err. If err contains a mismatch, it adds a diagnosis of which stored data is
-// wrong. It writes nothing to disk.
+// explained returns err. If err contains a mismatch, explained adds a diagnosis of which stored
+// data is wrong. explained writes nothing to disk.
 func (e *Engine) explained(err error) error {
 	var m *mismatch
 	if !errors.As(err, &m) {
@@ -54,8 +54,8 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each old value equals the value in the parent's state, unless one of the two was damaged on
-	// disk.
+	// Each old value equals the value in the parent's state, unless the change or the parent's
+	// state was damaged on disk.
 	moved := 0
 	for i := range stored {
 		old, err := prev.root.Get(stored[i].Key, nil)
@@ -137,11 +137,11 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 // Bounds of what a diagnosis prints of a key or value, in bytes. A value may have megabytes.
 const (
 	maxExcerpt    = 256 // maximum number of bytes from the start of a value
-	maxDifference = 32  // maximum number of bytes from the first byte that differs
+	maxDifference = 32  // maximum number of bytes from the first differing byte on
 )
 
-// excerpt returns the first bytes of a key or value in hex. If it cuts off the rest, it adds the
-// length.
+// excerpt returns the first bytes of a key or value in hex. If excerpt cuts off the rest, it adds
+// the length.
 func excerpt(b []byte) string {
 	if len(b) <= maxExcerpt {
 		return fmt.Sprintf("%x", b)
@@ -150,7 +150,7 @@ func excerpt(b []byte) string {
 }
 
 // firstDifference describes where two keys or values begin to differ. It returns an empty string if
-// their excerpts show the difference, or if the two are equal.
+// the excerpts of a and b show the difference, or if a and b are equal.
 func firstDifference(a, b []byte) string {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

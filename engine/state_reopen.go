@@ -18,9 +18,9 @@ import (
 // lead to its state root.
 var ErrInconsistent = errors.New("engine: stored chain is inconsistent")
 
-// resume continues a stored chain. It loads the flat head and the frontier of its tries, then the
-// blocks above the flat head in order. It applies the stored changes of these blocks to the tries.
-// The resulting roots must be those in the blocks.
+// resume continues a stored chain. resume loads the flat head and the frontier of its tries, then
+// the blocks above the flat head in order. It applies the stored changes of these blocks to the
+// tries. The resulting roots must equal the roots in the blocks.
 func (e *Engine) resume() error {
 	tip := e.store.Tip()
 	genesis, err := e.store.BlockAt(e.chain.Height)
@@ -107,8 +107,8 @@ func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 
 // restore restores the states of blocks. Parents must come before their children. Shards are
 // restored concurrently, each on its own goroutine, because nothing else runs during a start.
-// Before a block with a new layout is restored, all earlier blocks are restored, because the states
-// of child shards are made from theirs.
+// Before a block with a new layout is restored, all blocks before that block are restored, because
+// restore makes the states of child shards from the states of these blocks.
 func (e *Engine) restore(back []*waiting) error {
 	from := 0
 	for i, w := range back {
@@ -126,7 +126,7 @@ func (e *Engine) restore(back []*waiting) error {
 }
 
 // restoreRun restores the states of blocks. The parent of each block must already be restored, or
-// be among the earlier blocks and have the same layout.
+// come before the block in back and have the block's layout.
 func (e *Engine) restoreRun(back []*waiting) error {
 	shards := 0
 	for _, w := range back {
@@ -189,8 +189,8 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	return nil
 }
 
-// importTrie returns a shard's trie after the block `at`. It imports the trie from the frontier in
-// the store. root is the expected root.
+// importTrie returns a shard's trie after the block `at`. importTrie builds the trie from the
+// frontier in the store. root is the expected root.
 func (e *Engine) importTrie(
 	at storage.BlockRef,
 	layout primitives.ShardLayout,
@@ -331,8 +331,8 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 }
 
 // loadOutgoing reads the outgoing receipts of the shard's last new chunk. The block with that chunk
-// may be garbage collected. While its receipts may be needed, the store keeps its record and finds
-// it by height and hash.
+// may be garbage collected. While the chunk's receipts may be needed, the store keeps that block's
+// record and finds the record by height and hash.
 func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState, included primitives.Height) (err error) {
 	if s.OutgoingAt.IsZero() {
 		return nil

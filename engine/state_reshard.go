@@ -12,23 +12,24 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// reshardChildren are the states with which the shards of a new layout start after a block. They
-// are computed once, at the first request.
+// reshardChildren are the states with which the shards of a new layout start after a block. The
+// states are computed once, at the first request.
 type reshardChildren struct {
 	shards []ShardState
 	shared []*sharedParent
 }
 
-// sharedParent is the part of a split shard's trie that one child keeps. Its nodes are in the
-// forest of the split shard. The child's forest copies each node when the node is first read. When
-// the block is released, the sharedParent is cleared. Otherwise nodes that were never read would
-// keep the old forest in memory.
+// sharedParent is the part of a split shard's trie that one child keeps. The nodes of that part are
+// in the forest of the split shard. The child's forest copies each node when the node is first
+// read. When the last block before the split is released, the sharedParent is cleared. Otherwise
+// nodes that were never read would keep the split shard's forest in memory.
 type sharedParent struct {
-	of    atomic.Pointer[BlockNode] // last block before the split, held while whole is used; nil: it was released
+	// last block before the split, held while whole is used; nil: the block was released
+	of    atomic.Pointer[BlockNode]
 	whole atomic.Pointer[trie.Root]
 }
 
-// use calls f with the root of the shared part. It returns false if that part was released.
+// use calls f with the root of the shared part. use returns false if the shared part was released.
 func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 	at := l.of.Load()
 	if at == nil || !at.Acquire() {
@@ -38,9 +39,10 @@ func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 	return true, f(l.whole.Load())
 }
 
-// inherited returns the states with which children of parent start, by shard index in layout. These
-// are the states after parent. If the layout changes, they are the states that reshard computes.
-// The caller holds the states of parent. Safe for concurrent use.
+// inherited returns the states with which children of parent start, by shard index in layout. If
+// layout is the layout of parent, the result is the states after parent. If the layout changes, the
+// result is the states that reshard computes. The caller holds the states of parent. Safe for
+// concurrent use.
 func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]ShardState, error) {
 	if layout.Equal(parent.Layout) {
 		return parent.Shards, nil
@@ -176,7 +178,7 @@ func childIntervals(layout primitives.ShardLayout, parent, child primitives.Shar
 }
 
 // dropBuffered subtracts the buffered receipts from the congestion info of the right child, because
-// the left child inherits all of them.
+// the left child inherits all buffered receipts.
 func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayout) error {
 	u, account := state.NewUnrecorded(t), congestion.Account{Info: &x.CongestionInfo}
 	for _, to := range layout.ShardIDs() {
@@ -203,10 +205,10 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 	return nil
 }
 
-// childSource returns the source from which a child shard's forest loads nodes that it has not
-// copied yet: the split shard's state after its last block. Until the flat state contains the
-// child, that block is held and the source reads from memory. Afterwards it reads from the store's
-// history.
+// childSource returns the source from which a child shard's forest loads nodes that the forest has
+// not copied yet: the split shard's state after its last block. Until the flat state contains the
+// child, that block is held and the source reads from memory. Afterwards the source reads from the
+// store's history.
 func (e *Engine) childSource(
 	l *sharedParent,
 	at storage.BlockRef,

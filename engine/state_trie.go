@@ -89,11 +89,11 @@ func noSplit(err error) error {
 	return err
 }
 
-// StateTrie returns r as the runtime's state.Trie. It is for callers that apply chunks without an
-// engine.
+// StateTrie returns r as the runtime's state.Trie. StateTrie is for callers that apply chunks
+// without an engine.
 func StateTrie(r *trie.Root) state.Trie { return stateTrie{r} }
 
 // TrieRoot returns the root of a trie from StateTrie, or of the trie that results from applying a
-// chunk to such a trie. On a fork, the root is that of the fork's own trie, without the remote
-// state.
+// chunk to such a trie. On a fork, the result is the root of the fork's own trie, without the
+// remote state.
 func TrieRoot(t state.Trie) *trie.Root { return rootOf(t) }

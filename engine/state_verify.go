@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Verification checks the states of the flat head against their hashes. Each Step checks a limited
-// number of subtrees.
+// Verification checks the states of the flat head against the hashes of their trie nodes. Each Step
+// checks a limited number of subtrees.
 type Verification struct {
 	e     *Engine
 	entry *BlockNode
@@ -79,8 +79,8 @@ func (e *Engine) Verify() *Verification {
 }
 
 // Step checks about n subtrees. If the whole state fits into memory, the nodes that Step reads stay
-// there. An error means that the data folder is damaged. It names the shard and path of the data
-// that does not match its hash.
+// there. An error means that the data folder is damaged. The error names the shard and path of the
+// data that does not match its hash.
 func (v *Verification) Step(n int) (done bool, err error) {
 	if v.entry == nil {
 		return true, nil

@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// BootstrapSync starts a chain in an empty data folder at a recent block. It stores blocks without
-// states, then the states after the last of these blocks, which are fetched in parts. Parts may
-// arrive in any order and over several runs of the process. Each part is verified on arrival. An
-// error that wraps chain.Invalid, trie.ErrMissing or trie.ErrCorrupt means that a peer sent wrong
-// data. Only Part is safe for concurrent use.
+// BootstrapSync starts a chain in an empty data folder at a recent block. BootstrapSync stores
+// blocks without states, then the states after the last of these blocks. The caller fetches the
+// states in parts. Parts may arrive in any order and over several runs of the process. Each part is
+// verified on arrival. An error that wraps chain.Invalid, trie.ErrMissing or trie.ErrCorrupt means
+// that a peer sent wrong data. Only Part is safe for concurrent use.
 type BootstrapSync struct {
 	o      Options
 	blocks []*primitives.Block
@@ -32,18 +32,18 @@ type BootstrapSync struct {
 // BootstrapInput is the chain data from which a bootstrap starts.
 type BootstrapInput struct {
 	// Blocks are the blocks from the genesis to the block whose state is fetched, in order, with
-	// validated headers. With Proof they are the genesis, the three blocks at the end of the proof,
-	// and all later blocks. A block may lack its body if it is older than the last chunk of each
-	// shard and older than all blocks in Proofs.
+	// validated headers. With Proof, Blocks are the genesis, the three blocks at the end of the
+	// proof, and all blocks after them. A block may lack its body if the block is below the last
+	// chunk of each shard and below all blocks in Proofs.
 	Blocks []*primitives.Block
 	// Proof is the validated epoch sync proof with which the headers start. nil: the headers start
 	// at the genesis.
 	Proof *headerchain.EpochProof
 	// Next are the chunks of all shards in the block after the last of Blocks, by shard index, with
-	// their receipts. Their headers contain the roots of the states to fetch.
+	// their receipts. The headers of these chunks contain the roots of the states to fetch.
 	Next []*primitives.Chunk
 	// Proofs contain the receipts for shards that had no chunk in the last blocks. For each block
-	// after the last chunk of such a shard, they have the block's new chunks, by shard index, with
+	// after the last chunk of such a shard, Proofs has the block's new chunks, by shard index, with
 	// receipt proofs to the shard. Blocks without such receipts have no entry.
 	Proofs map[primitives.Hash][]*primitives.Chunk
 }
@@ -138,8 +138,8 @@ func headerOnly(b *primitives.Block) bool { return b.Body.Chunks == nil && !b.He
 // epoch sync proof leads to epoch T. That block's header is not known.
 const bootstrapFirst = "arrived first"
 
-// startAtProof makes the epoch manager start at the end of the proof. It adds the heights of the
-// proof's headers to final.
+// startAtProof makes the epoch manager start at the end of the proof. startAtProof adds the heights
+// of the proof's headers to final.
 func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height) error {
 	s, err := a.proof.Start()
 	if err != nil {
@@ -164,8 +164,8 @@ func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height
 	return nil
 }
 
-// collectProof prepares the records of the proof for the store: its last three headers and its
-// epochs.
+// collectProof prepares the records of the proof for the store: the proof's last three headers and
+// its epochs.
 func (a *BootstrapSync) collectProof() error {
 	s, err := a.proof.Start()
 	if err != nil {
@@ -228,9 +228,9 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 	return nil
 }
 
-// checkNext checks that next contains the chunks of all shards after the last block, and that their
-// hashes, shards and receipts match their headers. It returns ErrReshard if the shard layout
-// changes after the last block, because state sync cannot start there.
+// checkNext checks that next contains the chunks of all shards after the last block, and that the
+// hashes, shards and receipts of these chunks match the chunk headers. checkNext returns ErrReshard
+// if the shard layout changes after the last block, because state sync cannot start there.
 func (a *BootstrapSync) checkNext() error {
 	at := a.last()
 	layout, err := a.epochs.ShardLayoutFromPrev(at.Hash())
@@ -275,12 +275,12 @@ func (a *BootstrapSync) Root(shard primitives.ShardIndex) primitives.Hash {
 	return a.next[shard].Header.PrevStateRoot
 }
 
-// Has returns the numbers of the stored parts of a shard, including those stored by an earlier run.
+// Has returns the numbers of the stored parts of a shard, including parts stored by previous runs.
 func (a *BootstrapSync) Has(shard primitives.ShardIndex) ([]uint64, error) {
 	return a.o.Store.Stage(a.layout.ShardIDs()[shard], a.at(), accounts(a.layout, shard))
 }
 
-// Part verifies a part of a shard's state and stores it. Safe for concurrent use.
+// Part verifies a part of a shard's state and stores the part. Safe for concurrent use.
 func (a *BootstrapSync) Part(shard primitives.ShardIndex, id trie.PartID, strings [][]byte) error {
 	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.at(), a.Root(shard), id, strings)
 }

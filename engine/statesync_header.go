@@ -8,17 +8,17 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// StateHeader is the data with which a shard's catchup starts. It determines the state to fetch and
-// the number of the state's parts.
+// StateHeader is the data with which a shard's catchup starts. A StateHeader determines the state
+// to fetch and the number of the state's parts.
 type StateHeader struct {
 	// Chunk is the shard's newest chunk as of the sync point, with its outgoing receipts. The state
 	// to fetch is the state before this chunk.
 	Chunk *primitives.Chunk
 	// Before contains the receipts that were sent to the shard since its previous chunk. For each
-	// block, it has the block's new chunks with receipt proofs to the shard.
+	// block, Before has the block's new chunks with receipt proofs to the shard.
 	Before map[primitives.Hash][]*primitives.Chunk
-	// Root is the encoded root node of the state. Its memory usage determines the number of parts.
-	// It is empty for an empty state.
+	// Root is the encoded root node of the state. The memory usage in Root determines the number of
+	// parts. Root is empty for an empty state.
 	Root []byte
 }
 

@@ -73,7 +73,7 @@ func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*
 	return h, err
 }
 
-// broughtTo adds to h the receipts in the block x for the shard id, with their proofs.
+// broughtTo adds to h the receipts in the block x for the shard id, with the receipts' proofs.
 func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitives.ShardID) error {
 	chunks, err := e.ChunksFor(x.Hash, id)
 	if err != nil {
@@ -115,10 +115,10 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 // VerifyStateHeader verifies a peer's state header. point is the parent of the sync block. layout
 // is the layout of the epoch. blocks must return a block with a validated header, or nil.
 // VerifyStateHeader checks that the header's chunk is the shard's newest chunk as of point. It also
-// checks the outgoing receipts and the root node. It returns the receipts that were sent to the
-// shard since its previous chunk: for each block, the block's new chunks, by shard index, with
-// receipt proofs. Errors: chain.Invalid if the sender is at fault; ErrUnknown if a block is
-// unknown.
+// checks the outgoing receipts and the root node. VerifyStateHeader returns the receipts that were
+// sent to the shard since the shard's previous chunk: for each block, the block's new chunks, by
+// shard index, with receipt proofs. Errors: chain.Invalid if the sender is at fault; ErrUnknown if
+// a block is unknown.
 func VerifyStateHeader(
 	h *primitives.StateHeader,
 	point *primitives.Block,
@@ -190,21 +190,22 @@ func VerifyStateHeader(
 // SyncBlock describes a sync block at which a node that is far behind starts, and its last two
 // ancestors.
 type SyncBlock struct {
-	// Point is the parent of Sync. Before is the parent of Point. The fetched states are those
+	// Point is the parent of Sync. Before is the parent of Point. The fetched states are the states
 	// after Before.
 	Sync, Point, Before storage.BlockRef
 	Epoch               primitives.EpochID
 	Length              primitives.Height // epoch length in blocks
-	Complete            bool              // Point has new chunks of all shards, so that all nodes choose the same one
-	Layout              primitives.ShardLayout
+	// Point has new chunks of all shards, so that for each shard all nodes choose the same chunk
+	Complete bool
+	Layout   primitives.ShardLayout
 	// Path are the headers after the end of the epoch sync proof, up to Before.
 	Path []*primitives.BlockHeader
 }
 
-// SyncBlock finds the sync block of the highest header's epoch from headers alone. It returns
-// nil if there is none yet, if the sync block is not final, or if no header is above the blocks. It
-// reads all headers after the epoch sync proof, but does not block Add or Precheck
-// meanwhile.
+// SyncBlock finds the sync block of the highest header's epoch from headers alone. SyncBlock
+// returns nil if there is no sync block yet, if the sync block is not final, or if no header is
+// above the blocks. SyncBlock reads all headers after the epoch sync proof, but does not block Add
+// or Precheck meanwhile.
 func (l *HeaderChain) SyncBlock() (*SyncBlock, error) {
 	s, err := l.scan()
 	if err != nil || s.rows[0].Tree.Size() == 0 {
@@ -223,7 +224,7 @@ type headerScan struct {
 	err    error // first error of reading layout
 }
 
-// scan takes a snapshot of the headers. It copies only the rows that may not be on disk yet.
+// scan takes a snapshot of the headers. scan copies only the rows that may not be on disk yet.
 func (l *HeaderChain) scan() (*headerScan, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -244,8 +245,8 @@ func (l *HeaderChain) scan() (*headerScan, error) {
 	return s, nil
 }
 
-// find reads the rows on disk and searches for the sync block. It returns nil if there is none yet,
-// or if the sync block is not final.
+// find reads the rows on disk and searches for the sync block. find returns nil if there is no sync
+// block yet, or if the sync block is not final.
 func (s *headerScan) find() (*SyncBlock, error) {
 	rows := s.rows
 	head := rows[0]

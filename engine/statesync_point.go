@@ -12,17 +12,18 @@ import (
 )
 
 // A shard can be caught up only from a sync point. An epoch has a sync point only if each shard has
-// had two chunks in it. If the producers of a shard cannot obtain its state, the shard has no
-// chunks, and no later epoch has a sync point. If every node then dropped the last sync point's
-// data, a shard that is assigned to other producers each epoch would be lost forever. Therefore the
-// data of the newest sync point is kept until there is a newer one. That data is its state
-// snapshots (statesync_snapshot.go), and all blocks since the start of its epoch, which a catchup
-// applies. The disk space for the data grows until Options.SyncPointEpochs epochs are kept. A chain
-// with only one shard keeps none of it, because its shard is never caught up.
+// had two chunks in the epoch. If the producers of a shard cannot obtain the shard's state, the
+// shard has no chunks, and no further epoch has a sync point. If every node then dropped the last
+// sync point's data, a shard whose producers change each epoch would be lost forever. Therefore the
+// engine keeps the data of the newest sync point until there is a newer sync point. The data is the
+// point's state snapshots (statesync_snapshot.go), and all blocks since the start of the point's
+// epoch, which a catchup applies. The disk space for the data grows until Options.SyncPointEpochs
+// epochs are kept. A node of a chain with only one shard keeps no such data, because the shard is
+// never caught up.
 
 // DefaultSyncPointEpochs is the number of epochs for which the newest sync point's data is kept if
-// there is no newer one. It is four times the number of epochs that garbage collection keeps by
-// default.
+// there is no newer sync point. The default is four times the number of epochs that garbage
+// collection keeps by default.
 const DefaultSyncPointEpochs = 20
 
 // staleAge is the age in epochs from which the newest sync point counts as stale. An age of 1 is
@@ -30,7 +31,7 @@ const DefaultSyncPointEpochs = 20
 const staleAge = 2
 
 // ErrNoPoint is a warning: the last epochs had no sync point, so new producers of a shard cannot
-// fetch its recent state.
+// fetch a recent state of the shard.
 var ErrNoPoint = errors.New("engine: no sync point")
 
 // lastPoint is the newest sync point at or below the flat head.
@@ -72,10 +73,10 @@ func (p *lastPoint) aged(epochs []storage.EpochBegin, most, shards int) *lastPoi
 	return q
 }
 
-// stale returns whether the point's age is at least staleAge and its data is kept.
+// stale returns whether the point's age is at least staleAge and the point's data is kept.
 func (p *lastPoint) stale() bool { return p != nil && p.keep && p.age >= staleAge }
 
-// warning returns the warning for an epoch that has begun without a newer sync point.
+// warning returns the warning for an epoch that has begun while p is still the newest sync point.
 func (p *lastPoint) warning(most int) error {
 	if p.keep {
 		return fmt.Errorf(
@@ -104,8 +105,8 @@ func (ss *StateSnapshots) pointEpochs() int {
 // watchesPoints returns whether this node needs sync points: it serves states or catches up shards.
 func (ss *StateSnapshots) watchesPoints() bool { return ss.serves || ss.scheduled }
 
-// loadPoint reads the stored sync point. It ignores a point that is not on the chain, which is
-// possible after a revert.
+// loadPoint reads the stored sync point. loadPoint ignores a point that is not on the chain. A
+// stored point can be off the chain after a revert.
 func (ss *StateSnapshots) loadPoint(shards int) error {
 	if !ss.watchesPoints() {
 		return nil
@@ -132,8 +133,8 @@ func (ss *StateSnapshots) loadPoint(shards int) error {
 }
 
 // notePoints computes the age of the newest sync point, and warns if the point is stale. found are
-// newly found points, oldest first. If the last of them is newer than the stored point, notePoints
-// stores it.
+// newly found points, oldest first. If the last found point is newer than the stored point,
+// notePoints stores the found point.
 func (ss *StateSnapshots) notePoints(found []*syncPoint, epochs []storage.EpochBegin, shards int) error {
 	p := ss.last.Load()
 	if n := len(found); n > 0 && (p == nil || found[n-1].at.Height > p.at.Height) {
@@ -167,7 +168,7 @@ func (ss *StateSnapshots) pointOf(p *lastPoint) (*syncPoint, error) {
 	return &syncPoint{p.at, p.begin, chunks}, err
 }
 
-// lastKept returns the newest sync point if its data is kept. Otherwise it returns nil.
+// lastKept returns the newest sync point if the point's data is kept, otherwise nil.
 func (ss *StateSnapshots) lastKept() *lastPoint {
 	if p := ss.last.Load(); p != nil && p.keep {
 		return p
@@ -175,11 +176,11 @@ func (ss *StateSnapshots) lastKept() *lastPoint {
 	return nil
 }
 
-// KeepFrom returns the height from which garbage collection must keep all blocks. It is the lower
-// of two heights. (1) The start of the epoch of the newest kept sync point, minus the transaction
-// validity period: transactions after the point may refer to a block in that period. (2) The lowest
-// height of the held shards' last chunks: a shard's next chunk needs the last chunk's receipts and
-// all receipts that arrived later. Safe for concurrent use.
+// KeepFrom returns the height from which garbage collection must keep all blocks. The result is the
+// lower of two heights. (1) The start of the epoch of the newest kept sync point, minus the
+// transaction validity period: transactions after the point may refer to a block in that period.
+// (2) The lowest height of the held shards' last chunks: a shard's next chunk needs the last
+// chunk's receipts and all receipts that arrived after that chunk. Safe for concurrent use.
 func (e *Engine) KeepFrom() (primitives.Height, error) {
 	at, err := e.Block(e.store.Tip().FlatHead.Hash)
 	if err != nil {
@@ -205,8 +206,8 @@ type LastPoint struct {
 	Kept  bool // the point's data is kept for catchups
 }
 
-// LastPoint returns the newest sync point. known is false if there is none, or if this node
-// neither serves states nor catches up shards. Safe for concurrent use.
+// LastPoint returns the newest sync point. known is false if there is no sync point, or if this
+// node neither serves states nor catches up shards. Safe for concurrent use.
 func (ss *StateSnapshots) LastPoint() (out LastPoint, known bool) {
 	p := ss.last.Load()
 	if p == nil {
@@ -216,11 +217,12 @@ func (ss *StateSnapshots) LastPoint() (out LastPoint, known bool) {
 }
 
 // SyncPoint returns the sync point of the epoch of a block, on the block's branch. The sync point
-// is the parent of the epoch's sync block. It is the first block at which every shard has had at
-// least two new chunks in the epoch, without chunks in the epoch's first block (nearcore
-// chain/chain/src/state_sync/utils.rs). SyncPoint returns nil if the epoch has not reached it yet.
+// is the parent of the epoch's sync block. The sync point is the first block at which every shard
+// has had at least two new chunks in the epoch, not counting chunks in the epoch's first block
+// (nearcore chain/chain/src/state_sync/utils.rs). SyncPoint returns nil if the epoch has not
+// reached its sync point yet.
 func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
-	var list []*BlockNode // blocks of the epoch without its first one, newest first
+	var list []*BlockNode // blocks of the epoch without the epoch's first block, newest block first
 	for x := at; ; {
 		prev, err := e.Block(x.Header().PrevHash)
 		if err != nil {

@@ -10,10 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ServedSnapshot is a sync block. This node serves its states in the listed shards.
+// ServedSnapshot is a sync block, and the shards in which this node serves the state of that sync
+// block.
 type ServedSnapshot struct {
 	Sync        primitives.Hash
-	Announced   primitives.Hash // hash that snapshot hosts announce: that of the grandparent of Sync
+	Announced   primitives.Hash // hash that snapshot hosts announce: the hash of the grandparent of Sync
 	Epoch       primitives.EpochID
 	EpochHeight uint64
 	Shards      []primitives.ShardID
@@ -23,7 +24,8 @@ type ServedSnapshot struct {
 // Not safe for concurrent use.
 type ServedSnapshots struct {
 	ss *StateSnapshots
-	// scans are those of the newest epochs, and of the epoch of an older sync point that is kept.
+	// scans has a scan for each of the newest epochs, and for the epoch of the newest sync point
+	// while that point's data is kept.
 	scans map[storage.EpochBegin]*servedScan
 }
 
@@ -40,11 +42,11 @@ func (ss *StateSnapshots) Served() *ServedSnapshots {
 	return &ServedSnapshots{ss: ss, scans: map[storage.EpochBegin]*servedScan{}}
 }
 
-// List returns the two newest sync blocks that this node serves, the older first, in the epochs
-// whose states are kept. An epoch has no sync block if a shard has no chunks in it. That shard's
-// producers then need the state of the epoch before, so List returns two. If none of these epochs
-// has a sync block, List returns that of the newest sync point while its data is kept. List
-// examines each block only once.
+// List returns the two newest sync blocks that this node serves in the epochs whose states are
+// kept, the lower sync block first. An epoch has no sync block if a shard has no chunks in that
+// epoch. That shard's producers then need the state of the epoch before, so List returns two sync
+// blocks. If none of these epochs has a sync block, List returns the sync block of the newest sync
+// point while that point's data is kept. List examines each block only once.
 func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 	ss := o.ss
 	if !ss.serves {
@@ -100,8 +102,8 @@ func (o *ServedSnapshots) scanOf(begin storage.EpochBegin) *servedScan {
 }
 
 // look searches for an epoch's sync block below the height upTo, and determines the shards whose
-// states can be served. After more shards are caught up, a later call adds them. A sync block at
-// height end or above does not count yet.
+// states can be served. After this node has caught up more shards, the next call adds these shards.
+// A sync block at height end or above does not count yet.
 func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error {
 	ss := o.ss
 	changes := ss.changes.Load()
@@ -147,7 +149,9 @@ func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error
 		}
 	}
 	s.changes, s.snapshot = changes, nil
-	if len(x.Shards) > 0 { // empty if this node has no state, for example because it caught up all shards later
+	// empty if this node has no state after the block, for example because it caught up all shards
+	// only afterwards
+	if len(x.Shards) > 0 {
 		s.snapshot = x
 	}
 	return nil
@@ -170,8 +174,8 @@ func (ss *StateSnapshots) Part(
 	return part, err
 }
 
-// lendState passes a shard's state after a block to the function use. It takes the state from
-// memory or from a state snapshot. The root is valid only during the call.
+// lendState passes a shard's state after a block to the function use. lendState takes the state
+// from memory or from a state snapshot. The root is valid only during the call of use.
 func (ss *StateSnapshots) lendState(
 	block primitives.Hash,
 	shard primitives.ShardIndex,

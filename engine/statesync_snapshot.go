@@ -22,33 +22,34 @@ import (
 // which may take hours. Meanwhile the chain continues, and the tries in memory and the flat state
 // advance past that block.
 //
-// Invariants. (1) A snapshot is made only of a block at or below the flat head, so it is never
-// undone. (2) A snapshot is consistent: the hash of its frontier is the state root in the chunk
-// header. This is checked when the snapshot is made and when it is read. (3) A crash at any time
-// costs only the work done: the next update of the flat head makes the missing snapshots. (4)
-// Snapshots exist for the newest keptSnapshots sync points of the last keptSnapshotEpochs epochs.
-// They also exist for the newest sync point, however old it is, until there is a newer one
-// (statesync_point.go). (5) A snapshot prevents garbage collection of the state history since its
-// block.
+// Invariants. (1) A snapshot is made only of a block at or below the flat head, so the snapshot's
+// block is never reverted. (2) A snapshot is consistent: the hash of its frontier is the state root
+// in the chunk header. The engine checks this when it makes the snapshot and when it reads the
+// snapshot. (3) A crash at any time costs only the work done: the next update of the flat head
+// makes the missing snapshots. (4) Snapshots exist for the newest keptSnapshots sync points of the
+// last keptSnapshotEpochs epochs. Snapshots of the newest sync point, however old the point is,
+// also exist until there is a newer sync point (statesync_point.go). (5) A snapshot prevents
+// garbage collection of the state history since its block.
 //
 // Outline. After each update of the flat head, makeSnapshots continues the search for the epoch's
-// sync point. At the sync point it stores, for each held shard, the upper levels of the trie's
-// frontier, which are some thousandths of the state. The values below are read from the store's
-// state history when a part is requested (lendSnapshot). To make a snapshot, the trie at the sync
-// point is needed. If it is not in memory, it is computed from the flat head's trie by undoing the
-// later changes (undoTo). If too much has changed, no snapshot is made (ErrFarBehind) until the
-// next epoch.
+// sync point. At the sync point makeSnapshots stores, for each held shard, the upper levels of the
+// trie's frontier, which are some thousandths of the state. The values below are read from the
+// store's state history when a part is requested (lendSnapshot). To make a snapshot, the trie at
+// the sync point is needed. If that trie is not in memory, undoTo computes the trie from the flat
+// head's trie by undoing the changes since the sync point. If too much has changed, no snapshot is
+// made (ErrFarBehind) until the next epoch.
 //
 // Rejected. A copy of the flat state, as nearcore makes with hard links of its database files: this
-// store has one log for all data. Keeping the trie in memory: it would retain every node that was
-// replaced later.
+// store has one log for all data. Keeping the trie in memory: it would retain every node that
+// blocks after the sync point replaced.
 
 // snapshotLevel is the lowest frontier level in a snapshot. The entries of this level are subtrees
-// of about 1 MiB. A state part covers some dozens of them.
+// of about 1 MiB. A state part covers some dozens of these subtrees.
 const snapshotLevel = 2
 
-// keptSnapshots is the number of sync points whose snapshots are kept. keptSnapshotEpochs is their
-// maximum age in epochs. It equals the minimum number of epochs that garbage collection keeps.
+// keptSnapshots is the number of sync points whose snapshots are kept. keptSnapshotEpochs is the
+// maximum age of these sync points in epochs, and equals the minimum number of epochs that garbage
+// collection keeps.
 const (
 	keptSnapshots      = 2
 	keptSnapshotEpochs = storage.MinKeptEpochs
@@ -123,17 +124,17 @@ type syncScan struct {
 	found bool
 }
 
-// syncPoint is the parent of a sync block. Its chunk headers contain the roots of the states that
-// are served in parts.
+// syncPoint is the parent of a sync block. The chunk headers of the sync block contain the roots of
+// the states that this node serves in parts.
 type syncPoint struct {
 	at     storage.BlockRef
 	begin  storage.EpochBegin // start of the epoch of at
 	chunks []*primitives.ChunkHeader
 }
 
-// loadSnapshots reads the list of stored snapshots. If Options.Snapshots is off, it removes the
-// stored snapshots instead, because they prevent garbage collection. With Options.Inspect it
-// removes none. shards is the number of shards at the flat head.
+// loadSnapshots reads the list of stored snapshots. If Options.Snapshots is off, loadSnapshots
+// removes the stored snapshots instead, because snapshots prevent garbage collection. With
+// Options.Inspect it removes no snapshots. shards is the number of shards at the flat head.
 func (ss *StateSnapshots) loadSnapshots(shards int) error {
 	if err := ss.loadPoint(shards); err != nil {
 		return err
@@ -142,7 +143,7 @@ func (ss *StateSnapshots) loadSnapshots(shards int) error {
 		if list, err := ss.store.StateSnapshots(); err != nil || len(list) == 0 {
 			return err
 		}
-		// If the disk is full, a later start removes them.
+		// If the disk is full, the next start removes the snapshots.
 		if err := ss.store.DropStateSnapshots(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) {
 			return err
 		}
@@ -243,10 +244,10 @@ func (ss *StateSnapshots) pointIn(
 	return point, err
 }
 
-// olderPoint returns the newest sync point if its epoch is in older, the epochs before those whose
-// states are always kept. It returns nil if the data of that point is not kept. Normally the store
-// has a row of the point. If an older version of the program wrote the data folder, there is no
-// row. Then olderPoint searches the epochs in older.
+// olderPoint returns the newest sync point if the point's epoch is in older, the epochs before the
+// epochs whose states are always kept. It returns nil if the data of that point is not kept.
+// Normally the store has a row of the point. If an old version of the program wrote the data
+// folder, there is no such row. In that case olderPoint searches the epochs in older.
 func (ss *StateSnapshots) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
 	if p := ss.last.Load(); p != nil {
 		if !p.keep {
@@ -265,9 +266,9 @@ func (ss *StateSnapshots) olderPoint(older, epochs []storage.EpochBegin, at *Blo
 }
 
 // findPoint continues a search up to the height end or to the epoch's last block, whichever is
-// lower. It counts new chunks as SyncPoint does. It returns nil if the search has not reached the
-// point yet, if an earlier call has returned the point, or if the epoch has none. end may be above
-// the last epoch that the caller knows.
+// lower. findPoint counts new chunks as SyncPoint does. findPoint returns nil if the search has not
+// reached the point yet, if a previous call has returned the point, or if the epoch has no point.
+// end may be above the last epoch that the caller knows.
 func (ss *StateSnapshots) findPoint(s *syncScan, end primitives.Height) (*syncPoint, error) {
 	for !s.found && s.next < end {
 		at, err := ss.store.NextBlock(s.next)
@@ -288,8 +289,8 @@ func (ss *StateSnapshots) findPoint(s *syncScan, end primitives.Height) (*syncPo
 		if rec.Prev() == ref(ss.chain.Genesis()) {
 			continue
 		}
-		// The header's chunk mask marks the new chunks. It is used because some blocks of a
-		// bootstrapped data folder have no body.
+		// The header's chunk mask marks the new chunks. findPoint uses the mask because some blocks
+		// of a bootstrapped data folder have no body.
 		var h primitives.BlockHeader
 		raw, err := rec.Header()
 		if err == nil {
@@ -338,7 +339,7 @@ func (ss *StateSnapshots) snapshotPoint(p *syncPoint, base *BlockNode) error {
 	for i, h := range p.chunks {
 		rec, err := ss.store.BlockByHash(h.PrevBlockHash)
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
-			continue // the block is older than the first block of this data folder
+			continue // the block is below the first block of this data folder
 		}
 		if err != nil {
 			return err
@@ -397,8 +398,8 @@ func (ss *StateSnapshots) snapshotShard(pin *storage.StateSnapshot, base *BlockN
 	return ss.storeSnapshot(pin, root)
 }
 
-// storeSnapshot stores root as the snapshot that pin describes. It returns false if the store no
-// longer has the values of that state.
+// storeSnapshot stores root as the snapshot that pin describes. storeSnapshot returns false if the
+// store no longer has the values of that state.
 func (ss *StateSnapshots) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
 		return false, fmt.Errorf("%w: the state root is %v, but the next chunk header has %v", ErrInconsistent, root.Hash(), pin.Root)
@@ -422,8 +423,8 @@ func (ss *StateSnapshots) storeSnapshot(pin *storage.StateSnapshot, root *trie.R
 }
 
 // stateAfter returns a shard's state after the block of pin: from memory, or by undoing changes
-// from base, the flat head. The caller must release it. It returns nil if the shard is not held,
-// and ErrFarBehind if too much has changed.
+// from base, the flat head. The caller must release the state. stateAfter returns nil if the shard
+// is not held, and ErrFarBehind if too much has changed.
 func (ss *StateSnapshots) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
 	if x := ss.chain.Imported(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
@@ -438,8 +439,8 @@ func (ss *StateSnapshots) stateAfter(pin *storage.StateSnapshot, base *BlockNode
 	return undoTo(ss.store, pin.At, pin.Shard, base, cmp.Or(ss.undoLimit, maxUndoBytes))
 }
 
-// undoTo returns a shard's state after the block `to`. It starts from the state of base, which the
-// caller holds, and undoes the changes of all blocks after `to`. The caller must release the
+// undoTo returns a shard's state after the block `to`. undoTo starts from the state of base, which
+// the caller holds, and undoes the changes of all blocks after `to`. The caller must release the
 // result. The root is nil if the shard is not held in base or was caught up after `to`. The error
 // is ErrFarBehind if more than `most` bytes have changed.
 func undoTo(
@@ -500,9 +501,9 @@ func undoTo(
 	return root.Forest().Update(root, back, nil)
 }
 
-// dropOldSnapshots drops all snapshots that are no longer needed. It keeps those of the newest
-// keptSnapshots sync points that are at most keptSnapshotEpochs epochs old. It also keeps those of
-// the newest sync point while that point's data is kept.
+// dropOldSnapshots drops all snapshots that are no longer needed. It keeps the snapshots of the
+// newest keptSnapshots sync points that are at most keptSnapshotEpochs epochs old. It also keeps
+// the snapshots of the newest sync point while that point's data is kept.
 func (ss *StateSnapshots) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	list, err := ss.store.StateSnapshots()
 	if err != nil {
@@ -515,13 +516,14 @@ func (ss *StateSnapshots) dropOldSnapshots(epochs []storage.EpochBegin) error {
 		}
 	}
 	slices.SortFunc(points, func(a, b storage.BlockRef) int { return int(int64(a.Height) - int64(b.Height)) })
-	oldest := points[max(0, len(points)-keptSnapshots):]
+	kept := points[max(0, len(points)-keptSnapshots):]
 	below := epochs[max(0, len(epochs)-keptSnapshotEpochs)].Height
 	if p := ss.lastKept(); p != nil {
 		below = min(below, p.begin.Height)
 	}
 	for i := range list {
-		if p := &list[i]; !slices.Contains(oldest, p.Of) { // states of later epochs have greater heights
+		// a snapshot of a later epoch than all of kept has a greater height
+		if p := &list[i]; !slices.Contains(kept, p.Of) {
 			below = max(below, p.At.Height+1)
 		}
 	}
@@ -534,14 +536,14 @@ func (ss *StateSnapshots) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	return ss.readSnapshots()
 }
 
-// lendSnapshot passes the state of a snapshot to the function use. Afterwards it frees the nodes
-// that use has loaded.
+// lendSnapshot passes the state of a snapshot to the function use. Afterwards lendSnapshot frees
+// the nodes that use has loaded.
 func (ss *StateSnapshots) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) error) error {
 	o := ss.tries
 	if o.Frontier == 0 {
 		o.Frontier = trie.DefaultFrontier
 	}
-	o.Frontier <<= 4 * snapshotLevel // the forest's lowest level is then that of the snapshot
+	o.Frontier <<= 4 * snapshotLevel // the forest's lowest level is then the level of the snapshot
 	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
 		return ss.store.SnapshotFrontier(p, uint8(level), path, func(s storage.FrontierNode) bool { return yield(entryOf(s)) })
 	}

@@ -41,7 +41,7 @@ func (e *Engine) checkAt(
 	signature verify.SignatureFunc,
 ) (*primitives.InvalidTxError, error) {
 	// Request the height from the remote chain now, because the checks below cannot return an error
-	// of the request. They then find the height in the cache.
+	// of the request. The checks below then find the height in the cache.
 	if e.o.Base != nil {
 		if _, ok := e.ancestry.height(head, tx.BlockHash); !ok {
 			if _, _, err := e.o.Base.Height(tx.BlockHash); err != nil {
@@ -99,11 +99,11 @@ func warmReceiver(
 // ErrDiscarded means that a child engine was discarded, so its states can no longer be read.
 var ErrDiscarded = errors.New("engine: this chain was discarded (a world that has ended)")
 
-// acquireHead returns the head and holds its states. The caller must release them. Error:
-// ErrDiscarded.
+// acquireHead returns the head and holds the head's states. The caller must release the states.
+// Error: ErrDiscarded.
 func (e *Engine) acquireHead() (*BlockNode, error) { return e.acquire(e.Head) }
 
-// acquireTip returns the tip and holds its states. The caller must release them. Error:
+// acquireTip returns the tip and holds the tip's states. The caller must release the states. Error:
 // ErrDiscarded.
 func (e *Engine) acquireTip() (*BlockNode, error) { return e.acquire(e.Tip) }
 
@@ -141,7 +141,7 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 		return nil
 	}
 	c := head.Block.Body.Chunks[i]
-	if c.ShardID != id { // the header is that of the parent shard, which was split
+	if c.ShardID != id { // the header is of the chunk of the parent shard, which was split
 		return nil
 	}
 	control := congestion.Control{
@@ -169,8 +169,8 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 
 // KeyNonce returns the nonce, at the tip, of the transaction's access key or gas key index. If the
 // account is uninitialized, it has no keys, and KeyNonce returns the account's nonce. The bool is
-// false if there is no such key. Use the nonce only to order pending transactions: the tip may not
-// be on disk yet, so the nonce must not be shown to clients.
+// false if the account has no such key. Use the nonce only to order pending transactions: the tip
+// may not be on disk yet, so the nonce must not be shown to clients.
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
 	return e.keyNonce(e.acquireTip, tx)
 }
@@ -236,12 +236,13 @@ func (e *Engine) isUninitialized(id primitives.AccountID) bool {
 }
 
 // Unused returns whether the transaction's nonce is above the nonce of its key at the tip. If true,
-// no block of the tip's chain contains the transaction, so it is unnecessary to search for it. If
-// false, a block may or may not contain the transaction.
+// no block of the tip's chain contains the transaction, so callers need not search for the
+// transaction. If false, a block may or may not contain the transaction.
 func (e *Engine) Unused(tx *primitives.SignedTransaction) bool { return e.unused(e.acquireTip, tx) }
 
-// UnusedAtHead does the same as Unused at the head instead of the tip. Readers use it, because they
-// do not see blocks after the head, which may have used the nonce.
+// UnusedAtHead does the same as Unused at the head instead of the tip. Readers use UnusedAtHead,
+// because readers do not see the blocks between head and tip, and one of these blocks may have used
+// the nonce.
 func (e *Engine) UnusedAtHead(tx *primitives.SignedTransaction) bool {
 	return e.unused(e.acquireHead, tx)
 }
@@ -254,7 +255,8 @@ func (e *Engine) unused(acquire func() (*BlockNode, error), tx *primitives.Signe
 	return err == nil && ok && tx.Nonce.Nonce > nonce
 }
 
-// readers is a pool of readers for a few values of a state. Each submitted transaction needs one.
+// readers is a pool of readers for a few values of a state. The check of a submitted transaction
+// needs one reader.
 var readers = sync.Pool{New: func() any { return new(state.TrieUpdate) }}
 
 // readerOf returns a reader of t. The caller must pass it to doneReading.
@@ -307,9 +309,9 @@ func readSigner(
 	return s, nil
 }
 
-// Prepare chooses transactions from waiting for a shard's next chunk on parent. It ends early if
-// stop returns true. Errors: ErrOrphan if parent is not in memory; ErrUntracked if the shard is not
-// held.
+// Prepare chooses transactions from waiting for a shard's next chunk on parent. Prepare ends early
+// if stop returns true. Errors: ErrOrphan if parent is not in memory; ErrUntracked if the shard is
+// not held.
 func (e *Engine) Prepare(
 	parent primitives.Hash,
 	shard primitives.ShardIndex,

@@ -57,8 +57,9 @@ func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.H
 		if x != nil {
 			return 0, false // the base block is no ancestor
 		}
-		// The flat head has passed the blocks in between during the loop. It has also passed base,
-		// or base was dropped with its branch. In both cases the store has the answer.
+		// The flat head has passed the blocks in between during the loop. Either the flat head has
+		// also passed base, or base was dropped with its branch. In both cases the store has the
+		// answer.
 	}
 	a.mu.Lock()
 	h, ok := a.recent[base]

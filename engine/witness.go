@@ -16,7 +16,7 @@ type Witness struct {
 	*primitives.ChunkStateWitness
 	Transition primitives.TransitionKey // identifies the main transition
 	Accesses   []primitives.Hash        // hashes of the called contracts, in no particular order
-	Deploys    [][]byte                 // code that the main transition deployed; nil: it is no longer in memory
+	Deploys    [][]byte                 // code that the main transition deployed; nil: that code is no longer in memory
 }
 
 // Witness builds the state witness of the chunk c, whose parent must be known (nearcore
@@ -77,8 +77,8 @@ func toStateTransition(t *Transition) primitives.StateTransition {
 	return primitives.StateTransition{Block: t.Block, Base: t.Proof, PostState: t.Post}
 }
 
-// deployed returns the code that changes deploy to accounts. It omits global contracts, because
-// every shard receives them (nearcore runtime/runtime/src/actions.rs:295).
+// deployed returns the code that changes deploy to accounts. deployed omits global contracts,
+// because every shard receives them (nearcore runtime/runtime/src/actions.rs:295).
 func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	for i := range changes {
 		key := changes[i].Key
@@ -94,8 +94,8 @@ func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	return out
 }
 
-// span is the range of blocks that a chunk's witness covers. It extends from the chunk's parent
-// backwards.
+// span is the range of blocks that a chunk's witness covers. The range extends from the chunk's
+// parent backwards.
 type span struct {
 	epoch  primitives.EpochID     // the chunk's epoch
 	layout primitives.ShardLayout // the chunk's layout
@@ -117,8 +117,8 @@ type spanStep struct {
 	shard primitives.ShardID // for a split: the child shard
 }
 
-// receiptSource is a block and the witness's shard in it. to is the shard's id in that block's
-// layout.
+// receiptSource is a block and the witness's shard in that block. to is the shard's id in that
+// block's layout.
 type receiptSource struct {
 	at *BlockNode
 	to primitives.ShardID
@@ -133,9 +133,9 @@ type spanChain interface {
 }
 
 // newSpan returns the range of blocks that the witness of a chunk on the block prev covers. The
-// range goes back from prev to the shard's newest chunk, and from there to the shard's previous chunk
-// (nearcore chain/chain/src/stateless_validation/chunk_validation.rs
-// get_state_witness_block_range). It needs no states.
+// range goes back from prev to the shard's newest chunk, and from there to the shard's previous
+// chunk (nearcore chain/chain/src/stateless_validation/chunk_validation.rs
+// get_state_witness_block_range). newSpan needs no states.
 func newSpan(on spanChain, prev primitives.Hash, shard primitives.ShardID) (*span, error) {
 	at, err := on.Block(prev)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // witnessCache keeps transitions until their witnesses are built. Transitions that are not in the
-// cache are computed again. The size of the cache is bounded. It evicts the oldest transitions
-// first. Safe for concurrent use.
+// cache are computed again. The size of the cache is bounded. The cache evicts the oldest
+// transitions first. Safe for concurrent use.
 type witnessCache struct {
 	store   *storage.Store
 	chain   transitionChain
@@ -61,8 +61,8 @@ func (p *witnessCache) get(block primitives.Hash, shard primitives.ShardID) *Tra
 	return p.kept[proofKey{block, shard}]
 }
 
-// keep adds a transition. While the cache exceeds the limit, it evicts the oldest transition. It
-// ignores a transition that exceeds the limit by itself.
+// keep adds a transition. While the cache exceeds the limit, keep evicts the oldest transition.
+// keep ignores a transition that alone exceeds the limit.
 func (p *witnessCache) keep(t *Transition) {
 	key, n := proofKey{t.Block, t.Shard}, t.size()
 	p.mu.Lock()
@@ -106,8 +106,8 @@ func (p *witnessCache) forget(blocks []primitives.Hash) {
 	})
 }
 
-// prune drops the transitions that no descendant of a final block needs. These are each shard's
-// transitions before the newest chunk that the shard has in the final block.
+// prune drops the transitions that no descendant of a final block needs. Such transitions are, for
+// each shard, the transitions before the shard's newest chunk as of the final block.
 func (p *witnessCache) prune(final *BlockNode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

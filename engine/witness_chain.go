@@ -84,8 +84,8 @@ func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorSta
 }
 
 // AnchoredProducer returns the producer of the chunk with key k, according to the anchor in its
-// message (epoch.Manager.AnchoredChunkProducer). It does not check that the anchor belongs to the
-// key.
+// message (epoch.Manager.AnchoredChunkProducer). AnchoredProducer does not check that the anchor
+// belongs to the key.
 func (v Validation) AnchoredProducer(k primitives.ChunkKey, anchor primitives.Hash) (primitives.ValidatorStake, error) {
 	return v.e.AnchoredChunkProducer(anchor, k)
 }
@@ -148,7 +148,7 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 }
 
 // CodeOf returns the contract code that the main transition of the chunk k called. Validators of
-// the chunk request that code. at is the transition named in the request. CodeOf searches the
+// the chunk request that code. at is the transition that the request names. CodeOf searches the
 // chunk's parent only on the head's chain, although a block of another branch may contain the chunk
 // (nearcore chain/client/src/stateless_validation/partial_witness/partial_witness_actor.rs:787).
 // Errors: partialwitness.ErrIrrelevant if the chunk can no longer be included;

@@ -16,11 +16,11 @@ import (
 )
 
 // ErrWitness means that a witness does not prove its chunk. The chunk producer has signed the parts
-// of the witness, so it is at fault.
+// of the witness, so the producer is at fault.
 var ErrWitness = errors.New("engine: the witness does not prove its chunk")
 
 // ErrNoCode means that a witness could not be checked because the code of a called contract is
-// missing. The producer may not be at fault.
+// missing. The chunk producer is not necessarily at fault.
 var ErrNoCode = errors.New("engine: contract code that the witness calls is missing")
 
 func bad(format string, args ...any) error {
@@ -28,8 +28,8 @@ func bad(format string, args ...any) error {
 }
 
 // WitnessChecker checks witnesses of chunks, and chunks without a witness, before this validator
-// endorses them. Its only state are the results of main transitions that it has checked. Safe for
-// concurrent use.
+// endorses them. Its only state is the results of main transitions that the checker has checked.
+// Safe for concurrent use.
 type WitnessChecker struct {
 	chain   witnessChain
 	coding  *primitives.ReedSolomon
@@ -52,8 +52,8 @@ func newWitnessChecker(chain witnessChain, coding *primitives.ReedSolomon, mainR
 	return &WitnessChecker{chain: chain, coding: coding, results: newMainResults(mainResults)}
 }
 
-// CheckWitness validates a witness without using the shard's state. It needs only the blocks up to
-// the chunk's parent, which must be known, and the contract code in codes (nearcore
+// CheckWitness validates a witness without using the shard's state. CheckWitness needs only the
+// blocks up to the chunk's parent, which must be known, and the contract code in codes (nearcore
 // chunk_validation.rs pre_validate_chunk_state_witness, validate_chunk_state_witness). It returns
 // nil if the chunk header is right. The caller must check that this validator is assigned to the
 // chunk.
@@ -74,10 +74,10 @@ func (v *WitnessChecker) CheckWitness(w *primitives.ChunkStateWitness, codes [][
 	return err
 }
 
-// CheckHeld does the same as CheckWitness for a validator that holds the shard: it compares the
-// chunk header with its own state, and ignores the state in the witness (nearcore
+// CheckHeld does the same as CheckWitness for a validator that holds the shard: CheckHeld compares
+// the chunk header with this node's own state, and ignores the state in the witness (nearcore
 // chunk_validation_actor.rs:420). If the shard is not held, held is false and the chunk header is
-// not checked. whole is the chunk; nil: it is not known.
+// not checked. whole is the chunk; nil: this node does not have the chunk.
 func (v *WitnessChecker) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	s, _, err := v.checkForm(w)
 	if err != nil {
@@ -103,8 +103,9 @@ func (v *WitnessChecker) CheckChunk(c *primitives.Chunk) (held bool, err error) 
 		return true, err
 	}
 	switch h := &c.Header; {
-	// A chunk with another height would have another producer, whose signature the caller has not
-	// checked. A witness needs no such check, because the signature of its parts covers the height.
+	// A chunk with a different height may have a different producer, whose signature the caller has
+	// not checked. A witness needs no such check, because the signature of its parts covers the
+	// height.
 	case h.HeightCreated != prev.Height()+1:
 		return true, bad("height_created of the chunk is %d, must be %d, one above its parent", h.HeightCreated, prev.Height()+1)
 	case h.HeightIncluded != 0:
@@ -156,10 +157,10 @@ func (v *WitnessChecker) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode,
 }
 
 // checkForm checks everything in a witness that does not require applying a chunk. It returns the
-// receipts that the main transition executes. It must not check what neard does not check in a
-// witness: the header's signature (which is checked with the block), the header's included height,
-// and the block hashes of the transitions. Otherwise a producer could produce chunks that only this
-// node does not endorse.
+// receipts that the main transition executes. checkForm must not check what neard does not check in
+// a witness: the header's signature (which is checked with the block), the header's included
+// height, and the block hashes of the transitions. Otherwise a producer could produce chunks that
+// only this node does not endorse.
 func (v *WitnessChecker) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
 	h := &w.Header
 	prev, next, err := v.checkPlace(h)
@@ -192,8 +193,8 @@ func (v *WitnessChecker) checkForm(w *primitives.ChunkStateWitness) (*span, []*p
 }
 
 // receipts verifies the receipt proofs. There must be one proof for each new chunk in each block of
-// s.sources. It returns the receipts in the order of execution: newest block first, and within a
-// block as in apply.OrderIncoming.
+// s.sources. receipts returns the receipts in the order of execution: newest block first, and
+// within a block as in apply.OrderIncoming.
 func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt, error) {
 	if s.genesis() {
 		if len(proofs) > 0 {
@@ -257,9 +258,10 @@ func (v *WitnessChecker) replay(
 	if extra.StateRoot != w.Main.PostState {
 		return bad("applying the main transition gives state root %v, but the witness states %v", extra.StateRoot, w.Main.PostState)
 	}
-	// If code is missing, the call of it fails here. From version 87 on the failed call may still
-	// lead to the right state, because the contract gets no share of the gas. Only the comparison
-	// with the chunk header then shows that the result is wrong. So do not cache such a result.
+	// If code is missing, the call of that code fails here. From version 87 on the failed call may
+	// still lead to the right state, because the contract gets no share of the gas. Only the
+	// comparison with the chunk header then shows that the result is wrong. So do not cache such a
+	// result.
 	if _, guessed := lacks.any(); !guessed && !s.genesis() {
 		v.results.put(key, extra, outgoing, s.layout, v.chain.TipFinal().Height)
 	}
@@ -298,8 +300,8 @@ func (v *WitnessChecker) compare(
 }
 
 // replayMain applies the shard's newest chunk to the state proof of the main transition. A genesis
-// chunk is not applied, and its proof is ignored (nearcore chunk_validation.rs
-// MainTransition::Genesis).
+// chunk is not applied, and replayMain ignores the proof of a genesis chunk (nearcore
+// chunk_validation.rs MainTransition::Genesis).
 func (v *WitnessChecker) replayMain(
 	w *primitives.ChunkStateWitness,
 	s *span,
@@ -361,8 +363,8 @@ func (v *WitnessChecker) replayMissing(base [][]byte, step *spanStep, extra *cha
 }
 
 // replaySplit computes the state root and chunk extra of one child of a split from a state proof,
-// as makeChild computes them from the state. It returns the outgoing receipts that the child
-// inherits.
+// as makeChild computes them from the state. replaySplit returns the outgoing receipts that the
+// child inherits.
 func (v *WitnessChecker) replaySplit(
 	base [][]byte,
 	step *spanStep,
@@ -372,7 +374,7 @@ func (v *WitnessChecker) replaySplit(
 	outgoing []*primitives.Receipt,
 ) ([]*primitives.Receipt, error) {
 	layout := s.layout
-	if !last { // later steps are blocks of the new layout
+	if !last { // the steps after the split are blocks of the new layout
 		var err error
 		if layout, err = v.layoutAfter(step.at); err != nil {
 			return nil, err

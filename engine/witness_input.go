@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// Witnesses returns the checker of witnesses. The methods below are what it needs of the blocks and
-// states that the engine holds.
+// Witnesses returns the checker of witnesses. Through the methods below, the checker reads the
+// blocks and states that the engine holds.
 func (e *Engine) Witnesses() *WitnessChecker { return e.witnesses }
 
 // checkByState validates a chunk against this node's state after prev, the chunk's parent. held is

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// DefaultMainResults is the number of results that mainResults caches for each shard. It equals
-// nearcore's NUM_WITNESS_RESULT_CACHE_ENTRIES (chunk_validation.rs).
+// DefaultMainResults is the number of results that mainResults caches for each shard. The number
+// equals nearcore's NUM_WITNESS_RESULT_CACHE_ENTRIES (chunk_validation.rs).
 const DefaultMainResults = 20
 
 // mainKey identifies a main transition. shard is the shard of the witness's chunk. block is the
@@ -24,10 +24,10 @@ type mainKey struct {
 // transition. nearcore then ignores the state and code in the second chunk's witness. This node
 // must do the same. Otherwise it would refuse chunks that all nearcore nodes endorse.
 //
-// A result is stored only if it was computed on a proven state and equals the result in its
-// witness. So the only effect of a cached result is that the proof in the second witness is not
-// checked. Everything else that nearcore checks is still checked (replay, checkForm). Safe for
-// concurrent use.
+// mainResults stores a result only if this node computed the result on a proven state and the
+// result equals the result in the witness. So the only effect of a cached result is that the proof
+// in the second witness is not checked. Everything else that nearcore checks is still checked
+// (replay, checkForm). Safe for concurrent use.
 type mainResults struct {
 	most   int // maximum number of results per shard; negative: no result is cached
 	mu     sync.Mutex
@@ -71,9 +71,9 @@ func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primi
 	return &r.extra, slices.Clip(r.outgoing), true
 }
 
-// put stores a result. If the shard has more than m.most results, it evicts the least recently used
-// one. It also drops the results of shards that are not in the layout and had no put since the
-// current final block. Such shards were split and get no more chunks.
+// put stores a result. If the shard has more than m.most results, put evicts the least recently
+// used result. put also drops the results of shards that are not in the layout and had no put since
+// the current final block. Such shards were split and get no more chunks.
 func (m *mainResults) put(
 	k mainKey,
 	extra *chain.ChunkExtra,

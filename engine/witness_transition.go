@@ -24,7 +24,7 @@ const (
 
 // Transition is one step of a shard's state, with the proof of the state that the step reads
 // (nearcore: ChunkStateTransition). A state witness contains a transition for the shard's newest
-// chunk, and one for each later step. A Transition is read-only.
+// chunk, and one transition for each step after that chunk. A Transition is read-only.
 type Transition struct {
 	Kind   TransitionKind
 	Block  primitives.Hash // block of the transition; for a split, the last block of the old layout
@@ -70,11 +70,11 @@ func receiptsHash(list []*primitives.Receipt) primitives.Hash {
 }
 
 // Transition returns the transition of a shard by a block. If the block's layout does not have the
-// shard, it returns the split after the block that creates the shard. If the cache does not have
-// the transition, it is computed again. The computation uses states in memory, or undoes changes
-// from the flat head's state. Errors: ErrUnknown if the block is unknown; ErrUntracked if the shard
-// is not held; storage.ErrGone if too much has changed after the block, or if the layout has
-// changed. Safe for concurrent use.
+// shard, the result is the split after the block that creates the shard. If the cache does not have
+// the transition, Transition computes the transition again. The computation uses states in memory,
+// or undoes changes from the flat head's state. Errors: ErrUnknown if the block is unknown;
+// ErrUntracked if the shard is not held; storage.ErrGone if too much has changed after the block,
+// or if the layout has changed. Safe for concurrent use.
 func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*Transition, error) {
 	if t := e.proofs.get(block, shard); t != nil {
 		return t, nil
@@ -137,14 +137,14 @@ func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transi
 }
 
 // maxProveUndoBytes bounds the bytes of a shard's changes that are undone to compute a transition.
-// Usually these are the changes of one or two blocks, because the shard has had no later chunk.
+// Usually these are the changes of one or two blocks, because the shard has had no chunk since.
 const maxProveUndoBytes = 64 << 20
 
 // stateFromFlatHead computes the state of a shard before a block that the flat head has passed, and
-// puts it into b. It undoes changes from the flat head's state. The caller must release the result.
-// A producer needs it after catching up a shard that has no recent chunks: the witness of the
-// shard's next chunk contains the transition of the shard's newest chunk. It returns
-// storage.ErrGone if the state cannot be computed.
+// puts it into b. stateFromFlatHead undoes changes from the flat head's state. The caller must
+// release the result. A producer needs that state after catching up a shard that has no recent
+// chunks: the witness of the shard's next chunk contains the transition of the shard's newest
+// chunk. stateFromFlatHead returns storage.ErrGone if the state cannot be computed.
 func (e *Engine) stateFromFlatHead(
 	entry, parent *BlockNode,
 	shard primitives.ShardID,
@@ -280,7 +280,7 @@ func parentAndIntervals(
 
 // restrict returns the state of a child of a split shard, and the child's transition. The caller
 // holds the states of parent. The right child's proof also contains the groups of buffered
-// receipts, because they are subtracted from the child's congestion info (nearcore
+// receipts, because these receipts are subtracted from the child's congestion info (nearcore
 // chain/chain/src/resharding/manager.rs:220).
 func restrict(
 	parent *BlockNode,
@@ -305,8 +305,8 @@ func restrict(
 		Pre: prev.root.Hash(), Post: whole.Hash(), Proof: rec.Proof()}, nil
 }
 
-// splitOff returns the state of a child of a split shard. If proofs are wanted, it also puts the
-// child's transition into the cache.
+// splitOff returns the state of a child of a split shard. If proofs are wanted, splitOff also puts
+// the child's transition into the cache.
 func (e *Engine) splitOff(
 	parent *BlockNode,
 	prev *ShardState,
@@ -324,9 +324,9 @@ func (e *Engine) splitOff(
 	return whole, err
 }
 
-// Transitions returns the transitions in the witness of a chunk on the block prev. main is that of
-// the shard's newest chunk. implicit are the later steps, oldest first: one for each block in which
-// the shard has no new chunk, and one for a split (nearcore
+// Transitions returns the transitions in the witness of a chunk on the block prev. main is the
+// transition of the shard's newest chunk. implicit are the transitions after that chunk, oldest
+// first: one for each block in which the shard has no new chunk, and one for a split (nearcore
 // chain/chain/src/stateless_validation/state_witness.rs collect_state_transition_data). If the
 // newest chunk is in the genesis, main has no proof. Errors are those of Transition.
 func (e *Engine) Transitions(
@@ -429,10 +429,10 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 }
 
 // ApplyTransition applies a transition using only its proof and the contract code in codes, as a
-// validator does with a witness. Other inputs are from the transition's block, which must be known,
-// and the block's parent. The result of a split has only the field Trie. The proof is not valid if
-// the error wraps state.ErrMissing or trie.ErrCorrupt, or if the resulting root differs from
-// t.Post. Safe for concurrent use.
+// validator does with a witness. The inputs other than state and code come from the transition's
+// block, which must be known, and from that block's parent. The result of a split has only the
+// field Trie. The proof is not valid if the error wraps state.ErrMissing or trie.ErrCorrupt, or if
+// the resulting root differs from t.Post. Safe for concurrent use.
 func (e *Engine) ApplyTransition(t *Transition, codes [][]byte) (*apply.Result, error) {
 	if t.Kind == TransitionSplit {
 		return e.applySplit(t)

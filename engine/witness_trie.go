@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// proofTrie implements state.Trie for a trie.Partial. It records as stateTrie does.
+// proofTrie implements state.Trie for a trie.Partial. A proofTrie records reads as stateTrie does.
 type proofTrie struct{ p *trie.Partial }
 
 // ProofTrie returns the state with this root, as far as proof contains it. The strings of proof may

@@ -28,7 +28,7 @@ type head struct {
 	sole      bool // true: all approvers are validators of this node
 	shards    []shard
 	making    primitives.Height // height of the child block that the chain actor is making; 0: none
-	next      primitives.Height // height of the child block after skipped heights; 0: not chosen by this node
+	next      primitives.Height // lowest height that this node may give the child block; 0: the height after the head
 	empty     bool              // true: the chunks of the child block must have no transactions
 }
 

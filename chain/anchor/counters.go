@@ -22,14 +22,14 @@ type Counters struct {
 	Taken      atomic.Uint64 // queued messages that were checked again after the parent arrived
 	Expired    atomic.Uint64 // queued messages dropped because the final block reached their height
 	Evicted    atomic.Uint64 // queued messages dropped because the queue was full
-	Refused    atomic.Uint64 // early messages not queued because their signer had too many in the queue
+	Refused    atomic.Uint64 // early messages not queued because the message's signer had too many in the queue
 	Unsigned   atomic.Uint64 // early messages that are not signed by a chunk producer of the shard
 
 	Waiting, WaitingBytes atomic.Int64 // current number and bytes of queued messages
 
 	mu      sync.Mutex
 	lookups map[Lookup]uint64
-	shards  map[primitives.ShardID]bool // shards that have a label of their own in lookups
+	shards  map[primitives.ShardID]bool // shards that have an own label in lookups
 }
 
 // Error counts an error of one message if it is ErrForm or ErrWrong. Other errors and nil are not
@@ -67,15 +67,15 @@ const (
 	LookupFailed   = "error"             // any other error, for instance an unknown epoch
 )
 
-// maxShards is the maximum number of shards that get a label of their own. A limit is needed
-// because a message may contain any shard ID.
+// maxShards is the maximum number of shards that get a label of their own. The limit is needed
+// because a message from a peer may contain any shard ID.
 const maxShards = 256
 
 // OtherShards is the Lookup.Shard of all shards beyond the first 256.
 const OtherShards = "other"
 
 // CountLookup counts the result of one lookup of a producer for a message of the given kind. err is
-// the error of Check or of the lookup, nil if both succeeded.
+// the error of Check or of the lookup, or nil if Check and the lookup succeeded.
 func (c *Counters) CountLookup(shard primitives.ShardID, message string, err error) {
 	of := Lookup{Shard: OtherShards, Message: message}
 	switch {

@@ -1,8 +1,8 @@
 // Package anchor checks chunk messages by the anchor that they contain. From protocol feature
 // EarlyKickout on, a chunk's producer depends on the anchor: the parent of the chunk's previous
 // block. Messages about a chunk may arrive before its previous block, which this package calls the
-// parent. So these messages contain the anchor. The receiver checks the anchor, the chunk's height
-// and its epoch against the blocks that it knows.
+// parent. So these messages contain the anchor. The receiver checks the anchor, and the chunk's
+// height and epoch, against the blocks that the receiver knows.
 //
 //	in      the key and anchor in a message about a chunk; the blocks that the epoch manager knows
 //	out     whether they are right, wrong, or cannot be checked before the parent arrives

@@ -12,7 +12,8 @@ import (
 const (
 	MaxQueued      = 1024     // maximum number of messages
 	MaxQueuedBytes = 64 << 20 // maximum size of the messages' parts, in bytes
-	// share is the divisor of both bounds for one signer: its messages may take a quarter of each.
+	// share is the divisor of MaxQueued and MaxQueuedBytes for one signer: the signer's messages
+	// may take a quarter of each bound.
 	share = 4
 	// messageBytes is an overhead that is counted for each message in addition to its parts.
 	messageBytes = 512
@@ -34,14 +35,14 @@ const (
 //     without such a key cannot fill the queue.
 //   - One signer's messages take at most a quarter of the queue. If the queue is full, the oldest
 //     message of the signer with the most bytes is evicted. So a signer with many messages cannot
-//     evict the few messages of another.
+//     evict the few messages of another signer.
 //   - A message is queued once: the caller does not queue it again after Take returned it.
 //   - A message is dropped at the latest when the final block reaches the height of its chunk.
 //
 // Rejected: accepting unsigned messages and bounding their number for each sending peer. Peers
 // route messages of other nodes, so the sending peer is usually not the author.
 type Queue[M any] struct {
-	// Counters count the outcomes of the messages. It must not be nil.
+	// Counters count the outcomes of the messages. The pointer must not be nil.
 	Counters *Counters
 
 	waiting []queued[M] // oldest first
@@ -59,7 +60,8 @@ type Entry struct {
 	Height primitives.Height    // height of the chunk
 	Signer primitives.AccountID // the chunk producer that has signed it
 	// Kind distinguishes the messages of one signer about one chunk, for instance the parts of a
-	// witness. It must be comparable. Put refuses a second message with the same Kind.
+	// witness. Its value must be comparable. Put refuses a second message of the signer about the
+	// chunk with an equal Kind.
 	Kind any
 	Size int // bytes of the message's parts
 }
@@ -67,7 +69,7 @@ type Entry struct {
 // NewQueue returns an empty queue with its own Counters.
 func NewQueue[M any]() *Queue[M] { return &Queue[M]{Counters: new(Counters)} }
 
-// Put queues a message. If it cannot be queued, the error is ErrEarly with the reason.
+// Put queues a message. If the message cannot be queued, the error is ErrEarly with the reason.
 func (q *Queue[M]) Put(e Entry, m M) error {
 	e.Size += messageBytes
 	count, bytes := 0, e.Size
@@ -152,5 +154,5 @@ func (q *Queue[M]) publish() {
 	q.Counters.WaitingBytes.Store(int64(q.bytes))
 }
 
-// Len returns the number of waiting messages, and their bytes.
+// Len returns the number of waiting messages, and the sum of their bytes.
 func (q *Queue[M]) Len() (messages, bytes int) { return len(q.waiting), q.bytes }

@@ -203,8 +203,9 @@ func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err
 }
 
 // delegate decodes the view of a delegate action. This view contains contract code itself, while
-// other views contain only its hash. State records contain it in the same form. So delegate wraps
-// the view in a state record and decodes that.
+// the views of other actions contain only the code's hash. State records contain a delegate action
+// in the same form as this view. So delegate wraps the view in a state record and decodes the
+// record.
 func delegate(text []byte) (primitives.Action, error) {
 	const before = `{"PostponedReceipt":{"predecessor_id":"aa","receiver_id":"bb","receipt_id":"11111111111111111111111111111111",` +
 		`"receipt":{"Action":{"signer_id":"aa","signer_public_key":"ed25519:11111111111111111111111111111111","gas_price":"1",` +

@@ -19,15 +19,15 @@ const maxEpochs = 3
 // It needs no state, only the block producers of each epoch. The producers of the next epoch may
 // come from any source, because the header contains their hash.
 //
-// Chain is for programs that do not have the chain's state. The engine, which has it, also checks
-// that the producers are the elected ones, and checks the effects of each block. Not safe for
-// concurrent use.
+// Chain is for programs that do not have the chain's state. The engine has the state, so it also
+// checks that the producers are the elected ones, and checks the effects of each block. Not safe
+// for concurrent use.
 type Chain struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	want   primitives.Hash // hash of the checkpoint; not used after the checkpoint was added
 	epochs map[primitives.EpochID][]primitives.ValidatorStake
 	order  []primitives.EpochID
-	last   [2]*Document // the last block and the one before; nil: not added yet
+	last   [2]*Document // the last added block and its parent; nil: not added yet
 }
 
 // NewChain returns a Chain that begins at a checkpoint: the hash of a block, the id of its epoch,
@@ -50,7 +50,7 @@ func (c *Chain) keep(id primitives.EpochID, list []primitives.ValidatorStake) {
 }
 
 // Producers sets the block producers of the epoch after the last block's epoch. It returns false if
-// they do not match the hash in that block's header.
+// the list does not match the hash in the last block's header.
 func (c *Chain) Producers(list []primitives.ValidatorStake) bool {
 	if c.last[0] == nil {
 		return false
@@ -72,11 +72,11 @@ func (c *Chain) Needs() bool {
 // Tip returns the last block, or nil if not even the checkpoint was added.
 func (c *Chain) Tip() *Document { return c.last[0] }
 
-// Add verifies a block and adds it as the next one; the first block must be the checkpoint. It
-// returns the block that becomes final with d, or nil if none does. A block becomes final when it,
-// its child and d have consecutive heights. d's header must contain approvals of its parent by more
-// than two thirds of the stake. On an error the Chain is unchanged. Errors: MismatchError,
-// ErrProducers.
+// Add verifies a block and adds it as the next one; the first block must be the checkpoint. Add
+// returns the block that becomes final with d, or nil if no block does. A block becomes final when
+// the block, its child and d have consecutive heights. d's header must contain approvals of its
+// parent by more than two thirds of the stake. On an error the Chain is unchanged. Errors:
+// MismatchError, ErrProducers.
 func (c *Chain) Add(d *Document) (final *Document, err error) {
 	h := d.Block.Header
 	if c.last[0] == nil {
@@ -118,7 +118,7 @@ func (c *Chain) Add(d *Document) (final *Document, err error) {
 }
 
 // signed checks that the account in d.Author has signed the block. It does not check that this
-// account is the producer of the height, because that needs the epoch's random seed.
+// account is the producer of the height, because that check needs the epoch's random seed.
 func (c *Chain) signed(d *Document, producers []primitives.ValidatorStake) error {
 	for i := range producers {
 		if producers[i].AccountID == d.Author {
@@ -133,7 +133,7 @@ func (c *Chain) signed(d *Document, producers []primitives.ValidatorStake) error
 
 // approved returns whether the header contains approvals of its parent by more than two thirds of
 // the producers' stake. Near the end of an epoch the header also contains approvals by the next
-// epoch's producers. These do not count.
+// epoch's producers. The approvals of the next epoch's producers do not count.
 func (c *Chain) approved(d *Document, parent *primitives.BlockHeader, hash primitives.Hash, producers []primitives.ValidatorStake) (bool, error) {
 	h := d.Block.Header
 	inner := primitives.NewApprovalInner(hash, parent.Height, h.Height)

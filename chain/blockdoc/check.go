@@ -26,20 +26,22 @@ type Known struct {
 type Report struct {
 	// Outcomes are the outcome roots that Check computed from the document, by shard with a new
 	// chunk. The header of the shard's next new chunk contains the true root (prev_outcome_root).
-	// If both roots are equal, the block that contains that chunk proves the outcomes.
+	// If the computed root equals that header's root, the block that contains the next new chunk
+	// proves the outcomes.
 	Outcomes map[primitives.ShardID]primitives.Hash
 	// Whole contains the shards all of whose outcomes are in the document.
 	Whole map[primitives.ShardID]bool
 	// Transactions contains the shards whose transactions are proven by the root in the chunk
-	// header, and Receipts those whose receipts are.
+	// header. Receipts contains the shards whose receipts are proven by the root in the chunk
+	// header.
 	Transactions, Receipts map[primitives.ShardID]bool
 	// Lacking lists why some transactions or receipts are not proven.
 	Lacking []error
 }
 
-// Check verifies a document against the block's hash: chunk headers, their roots, transactions,
-// receipts and outcomes. The Report holds for the block that has this hash. Check does not verify
-// that this block is on the chain; see Chain. Errors: MismatchError, ErrForm.
+// Check verifies a document against the block's hash: chunk headers, the roots in the chunk
+// headers, transactions, receipts and outcomes. The Report holds for the block that has this hash.
+// Check does not verify that the block is on the chain; see Chain. Errors: MismatchError, ErrForm.
 func (d *Document) Check(k Known) (*Report, error) {
 	if err := d.checkBlock(); err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func (d *Document) Check(k Known) (*Report, error) {
 func (d *Document) checkBlock() error {
 	h := d.Block.Header
 	skip := []string{"hash", "chunk_hash"}
-	// Earlier feeds list a chunk's header only in its shard, not in the block.
+	// Feeds of earlier nearcore releases list a chunk's header only in its shard, not in the block.
 	if len(d.chunks) == 0 && len(h.ChunkMask) > 0 {
 		if err := d.gatherChunks(); err != nil {
 			return err
@@ -77,8 +79,8 @@ func (d *Document) checkBlock() error {
 	if err := same("block", d.raw, view.AppendBlock(nil, d.Author, d.Block), skip...); err != nil {
 		return err
 	}
-	// The genesis header has no outcome root, no approvals and, at height 0, no chunk mask. So none
-	// of them is checked. A follower knows the genesis hash in advance.
+	// The genesis header has no outcome root, no approvals and, at height 0, no chunk mask. So
+	// Check checks none of these fields. A follower knows the genesis hash in advance.
 	if h.IsGenesis() {
 		return d.checkGenesis()
 	}
@@ -202,7 +204,8 @@ func (d *Document) checkTransactions(s *Shard, k Known, r *Report) {
 		}
 		txs[i] = t.SignedTransaction
 	}
-	// Feeds leave out invalid transactions of a chunk. The roots differ in that case.
+	// Feeds leave out invalid transactions of a chunk. In that case the computed root differs from
+	// the header's root.
 	if r.Transactions[s.ID] = chain.TxRoot(txs) == s.Chunk.TxRoot; !r.Transactions[s.ID] {
 		r.Lacking = append(r.Lacking, mismatchf("transactions", "of shard %d: not all of the chunk's", s.ID))
 	}
@@ -233,11 +236,11 @@ const maxUnsure = 12
 
 // sentOut returns whether want is the root of the outgoing receipts in list.
 //
-// Action receipts have two layouts. Receipts that contracts create have the second; receipts that
-// transactions, delegate actions and refunds create have the first. A view shows the layout only if
-// refund_to is set. Therefore sentOut tries the likely layouts first. Then it tries all
-// combinations if at most maxUnsure receipts are uncertain. A wrong layout always leads to another
-// root.
+// Action receipts have two layouts. Receipts that contracts create have the second layout. Receipts
+// that transactions, delegate actions and refunds create have the first layout. A view shows the
+// layout only if refund_to is set. Therefore sentOut tries the likely layouts first. Then sentOut
+// tries all combinations if at most maxUnsure receipts are uncertain. A wrong layout always leads
+// to another root.
 func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want primitives.Hash) bool {
 	var unsure []*primitives.ActionReceipt
 	for _, r := range list {
@@ -351,8 +354,9 @@ func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 		if samePath(paths[i], s.Outcomes[i].Proof) {
 			continue
 		}
-		// Some feeds list the outcomes in another order, or leave some out. Then the Merkle path of
-		// each outcome proves that outcome. Nothing proves that there are no others.
+		// Some feeds list the outcomes in an order other than that of execution, or leave some
+		// outcomes out. Then the Merkle path of each outcome proves that outcome. Nothing proves
+		// that the list is complete.
 		return d.checkPaths(where, s, r)
 	}
 	r.Outcomes[s.ID], r.Whole[s.ID] = root, true

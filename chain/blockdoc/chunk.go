@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// chunkForm is a layout of the chunk header: a version of the inner part, or an earlier version of
-// the whole header. The layout determines what is hashed to the chunk's hash.
+// chunkForm is a layout of the chunk header: a version of the inner part, or, before
+// ShardChunkHeaderV3, a version of the whole header. The layout determines what is hashed to the
+// chunk's hash.
 type chunkForm int
 
 const (
@@ -62,7 +63,8 @@ type chunkHeaderJSON struct {
 	Proposals []stakeJSON          `json:"validator_proposals"`
 }
 
-// header decodes the view. It finds the layout by trying which one leads to the hash in the view.
+// header decodes the view. It finds the header's layout by trying which layout leads to the hash in
+// the view.
 func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 	h := &primitives.ChunkHeader{HeightIncluded: c.HeightIncluded, Signature: c.Signature}
 	h.ChunkHeaderInner = primitives.ChunkHeaderInner{

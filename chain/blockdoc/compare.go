@@ -9,9 +9,10 @@ import (
 )
 
 // same compares text, the document's JSON, with ours, the JSON that package view wrote from the
-// decoded values. A field that only text has is ignored, because later releases of nearcore add
-// fields. A field that is absent or null in text is accepted if ours has an empty value, because
-// earlier releases lack it. skip lists fields that may differ. Errors: MismatchError.
+// decoded values. same ignores a field that only text has, because nearcore releases after this
+// program's may add fields. same accepts a field that is absent or null in text if ours has an
+// empty value, because old releases lack the field. skip lists fields that may differ. Errors:
+// MismatchError.
 func same(where string, text, ours []byte, skip ...string) error {
 	got, err := generic(text)
 	if err != nil {
@@ -34,7 +35,7 @@ func generic(text []byte) (v any, err error) {
 }
 
 func differs(where string, got, want any, skip []string) error {
-	// Earlier releases leave out the field, or write the number 0 instead of the string "0".
+	// Old nearcore releases leave out the field, or write the number 0 instead of the string "0".
 	if got == nil && empty(want) || got == json.Number("0") && want == "0" {
 		return nil
 	}

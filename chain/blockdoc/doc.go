@@ -9,7 +9,7 @@
 //	units   those of package primitives
 //	bound   MaxDocument bytes of JSON; maxUnsure receipts whose layouts are tried; maxSearched and
 //	        maxFlipped bytes that are hashed in such searches
-//	errors  ErrForm: not such JSON; MismatchError: its hashes, or those of the chain, contradict it;
+//	errors  ErrForm: not such JSON; MismatchError: the hashes in the JSON or of the chain contradict the data;
 //	        ErrLacks: data is missing
 //	source  nearcore core/primitives/src/views.rs, chain/indexer-primitives/src/lib.rs, the light
 //	        client specification

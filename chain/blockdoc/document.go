@@ -34,11 +34,13 @@ type Shard struct {
 	Author       primitives.AccountID
 	Chunk        *primitives.ChunkHeader // nil: the block has no new chunk of the shard, or the feed lacks it
 	Transactions []*Transaction
-	Receipts     []*Receipt // receipts that the shard's previous chunk sent; some feeds list other receipts
-	// Outcomes lists the outcomes of transactions, then those of receipts, in order of execution.
+	// receipts that the shard's previous chunk sent; some feeds list receipts of other chunks here
+	Receipts []*Receipt
+	// Outcomes lists the outcomes of transactions, then the outcomes of receipts, each in order of
+	// execution.
 	Outcomes []view.OutcomeProof
-	// Executed lists the receipts whose outcomes are in Outcomes, in the same order. It is nil if
-	// the feed lacks them.
+	// Executed lists the receipts whose outcomes are in Outcomes, in the same order. Executed is
+	// nil if the feed lacks these receipts.
 	Executed []*Receipt
 	Codes    [][]byte // code that was deployed to accounts in this block
 

@@ -9,7 +9,8 @@ import (
 var ErrForm = errors.New("blockdoc: not a block document")
 
 // ErrLacks means that neither the document nor the caller has some data that a hash covers:
-// contract code, or the block hash to which a transaction refers. Another feed may have it.
+// contract code, or the block hash to which a transaction refers. Another feed may have the missing
+// data.
 var ErrLacks = errors.New("blockdoc: the document lacks data that a hash covers")
 
 // MismatchError means that a value in a document contradicts a hash in the document or a hash on

@@ -89,8 +89,8 @@ func stakesOf(in []stakeJSON) (out []primitives.ValidatorStake) {
 	return out
 }
 
-// header decodes the view. It finds the header's version by trying which one leads to the hash in
-// the view.
+// header decodes the view. It finds the header's version by trying which version leads to the hash
+// in the view.
 func (j *headerJSON) header() (*primitives.BlockHeader, error) {
 	text := j.TimestampNanosec
 	if text == "" { // older nodes omit it

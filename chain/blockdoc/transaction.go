@@ -58,8 +58,8 @@ func transaction(text json.RawMessage) (*Transaction, error) {
 // yield returns false.
 type Ancestors func(yield func(primitives.Hash) bool)
 
-// maxTransaction exceeds the size in bytes of every transaction on a public network: the
-// protocol's limit was first 4 MiB and later 1.5 MiB.
+// maxTransaction exceeds the size in bytes of every transaction on a public network: the protocol's
+// limit was at first 4 MiB, and has been 1.5 MiB since.
 const maxTransaction = 4<<20 + 64<<10
 
 // Bounds of the bytes that two searches hash. The first search finds the block to which a
@@ -71,10 +71,11 @@ const (
 	maxFlipped  = 64 << 30  // 16 MiB of receipts for each combination of layouts
 )
 
-// Complete adds the data that the view lacks: contract code by its hash, and the block hash. It
-// finds the block hash by trying ancestors until the transaction's hash is Named. After a success,
-// further calls do nothing. It returns ErrLacks if something is not found. A view that differs from
-// the signed transaction also leads to ErrLacks, because the two cases cannot be distinguished.
+// Complete adds the data that the view lacks: contract code by its hash, and the block hash to
+// which the transaction refers. Complete finds the block hash by trying ancestors until the
+// transaction's hash is Named. After a success, further calls do nothing. Complete returns ErrLacks
+// if the code or the block hash is not found. A view that differs from the signed transaction also
+// leads to ErrLacks, because the two cases cannot be distinguished.
 func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
 	if t.whole {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// bodies caches chunk bodies (transactions or receipt proofs). They belong to pooled blocks or to
-// blocks that may still arrive. Bodies that no pooled block needs are evicted first.
+// bodies caches chunk bodies (transactions or receipt proofs). The cached bodies belong to pooled
+// blocks or to blocks that may still arrive. Bodies that no pooled block needs are evicted first.
 type bodies struct {
 	all   map[primitives.Hash]*body
 	wants map[primitives.Hash][]*item // by chunk hash: the pooled blocks that need the body
@@ -24,8 +24,8 @@ type Need struct {
 	To   []primitives.ShardID // the shard is not tracked: receipt proofs to these tracked shards are needed
 }
 
-// extract returns a copy of c with only the data that n needs. It leaves out all other data, which
-// is unverified.
+// extract returns a copy of c with only the data that n needs. extract leaves out the remaining
+// data of c, which is unverified.
 //
 // Errors: ErrUnwanted if c lacks some of the needed data; an error of package chain if the contents
 // do not match the header.
@@ -83,7 +83,7 @@ func (p *Pool) Wants(chunk primitives.Hash) bool {
 //
 // signed says that the caller verified the signature with the key of the chunk's producer. In this
 // case, need must be the data that this node needs of the chunk. An unsigned chunk is stored only
-// if a pooled block waits for it, and need is taken from that block.
+// if a pooled block waits for it, and AddBody then uses that block's needs instead of need.
 //
 // Errors: ErrUnwanted, ErrStale, ErrEquivocating and ErrFull if the body is dropped; an error of
 // package chain if the body does not match its header. Adding a stored body again is no error.
@@ -142,9 +142,9 @@ func (p *Pool) countUnwantedBodies(h *primitives.ChunkHeader) (n int) {
 
 // farthestBody returns the body to evict. First come bodies that no block needs. Then come bodies
 // that only unvalidated blocks need, because such a block may contain chunks that were never
-// produced. Among equals it returns the body farthest from the tip, then the last to arrive.
-// Eviction does not affect blocks that Next has returned, because they hold references to their
-// bodies.
+// produced. Among bodies of equal rank it returns the body farthest from the tip, and among bodies
+// at equal distance the last to arrive. Eviction does not affect blocks that Next has returned,
+// because they hold references to their bodies.
 func (p *Pool) farthestBody() (far *body) {
 	var most evictionRank
 	for _, x := range p.bodies.all {
@@ -158,7 +158,9 @@ func (p *Pool) farthestBody() (far *body) {
 // evictionRank orders bodies for eviction. The lowest rank is evicted first. Among bodies of equal
 // rank, the body with the greatest distance is evicted first, then the last to arrive.
 type evictionRank struct {
-	rank     int // validatedRank: a validated block needs the body; 1: only others need it; 0: none does
+	// validatedRank: a validated block needs the body; 1: only unvalidated blocks need the body; 0:
+	// no block does
+	rank     int
 	distance primitives.Height
 	seq      uint64
 }
@@ -224,7 +226,8 @@ func (x *item) need(hash primitives.Hash) Need {
 	return Need{Body: true}
 }
 
-// removeWants removes a block from wants. It drops unsigned bodies that no other block needs.
+// removeWants removes a block from wants. It drops the block's unsigned bodies if no other pooled
+// block needs them.
 func (p *Pool) removeWants(x *item) {
 	for _, hash := range p.unlinkWants(x) {
 		if b := p.bodies.all[hash]; b != nil && !b.signed {
@@ -290,7 +293,7 @@ func (p *Pool) dropBodies(b *primitives.Block) {
 }
 
 // prune drops bodies at or below the final height that no pooled block needs. Blocks above the
-// final block cannot include their chunks.
+// final block cannot include the chunks of the dropped bodies.
 func (b *bodies) prune(final primitives.Height) {
 	for hash, x := range b.all {
 		if x.chunk.Header.HeightCreated <= final && len(b.wants[hash]) == 0 {

@@ -8,8 +8,9 @@ type Counters struct {
 	// Orphans is the current number of pooled blocks of known epochs whose parent is not imported.
 	Orphans atomic.Int64
 	// EvictedOrphans is the number of orphans that were dropped because of MaxBlocks or
-	// MaxBlockBytes, or that were replaced by another block of their height and producer. It
-	// includes orphans that were dropped on arrival because they were the farthest from the tip.
+	// MaxBlockBytes, or that another block of the same height and producer replaced. The number
+	// includes orphans that the pool dropped on arrival because they were the farthest from the
+	// tip.
 	EvictedOrphans atomic.Uint64
 }
 

@@ -25,14 +25,15 @@ const (
 	MaxBlockSize        = 128 << 20
 	MaxUnknownEpochSize = 1 << 20
 	// MaxEquivocating is the maximum number of blocks of one height and producer that are pooled or
-	// imported. An honest producer makes one, or two if it restarted in between. There are two
-	// exceptions: a further block that has a pooled child, and a further block that replaces a
-	// pooled block whose parent or bodies are missing. Other validators may have imported and
-	// approved the further block. Without the exceptions, a node that has no other block of that
-	// height could not follow them. nearcore validates every such block whose parent is the head
-	// (client.rs:1381).
+	// imported. An honest producer makes one block of a height, or two if it restarted in between.
+	// There are two exceptions to the maximum: a further block that has a pooled child, and a
+	// further block that replaces a pooled block whose parent or bodies are missing. Other
+	// validators may have imported and approved the further block. Without the exceptions, a node
+	// that has no other block of that height could not follow them. nearcore validates every such
+	// block whose parent is the head (client.rs:1381).
 	MaxEquivocating = 2
-	// MaxUnknownEpoch bounds the blocks of unknown epochs. MaxEach bounds those from one sender.
+	// MaxUnknownEpoch bounds the blocks of unknown epochs. MaxEach bounds the blocks of unknown
+	// epochs from one sender.
 	MaxUnknownEpoch = 32
 	MaxEach         = 4
 	// MaxBodies and MaxBodyBytes bound all chunk bodies. MaxBodySize bounds one body.
@@ -82,7 +83,7 @@ type Block struct {
 	Chunks   []*primitives.Chunk
 	From     string
 	Producer primitives.AccountID // block producer of the height; empty for UnknownEpoch
-	Needs    []Need               // needed data of new chunks, by shard index; nil: all bodies
+	Needs    []Need               // data of new chunks that this node needs, by shard index; nil: all bodies
 	Standing Status
 }
 
@@ -102,13 +103,15 @@ type slot struct {
 // item is a pooled block of a known epoch.
 type item struct {
 	Block
-	hash      primitives.Hash
-	slot      slot
-	needs     []primitives.Hash // hash of each new chunk whose body is needed, by shard index; zero: not needed
-	missing   int               // number of needed bodies that are not stored
-	parent    bool              // the parent is imported
-	validated bool              // all checks passed that need no chunk body
-	working   bool              // Next returned the block, and the caller has not reported the result yet
+	hash primitives.Hash
+	slot slot
+	// hash of each new chunk whose body this node needs, by shard index; zero: the body is not
+	// needed
+	needs     []primitives.Hash
+	missing   int  // number of needed bodies that are not stored
+	parent    bool // the parent is imported
+	validated bool // all checks passed that need no chunk body
+	working   bool // Next returned the block, and the caller has not reported the result yet
 	size      int
 	seq       uint64 // order of arrival
 	asked     uint64
@@ -139,11 +142,11 @@ type item struct {
 // Outline. Add stores a block according to its Status. A block that Follows an imported block is
 // ready at once. An Orphan is stored in children until Imported is called for its parent. A block
 // of an UnknownEpoch is stored apart, with a bound for each sender, because its signature cannot be
-// checked. Imported returns it when another epoch becomes known. Next returns the lowest ready
-// block, at first without its missing bodies. If the caller finds that only bodies are missing,
-// WaitForChunks keeps the block and returns what to request. So bodies are requested, and exempt
-// from eviction, only for blocks with valid headers. An imported block still counts for its slot
-// (height, producer), so that a third block of the slot is refused. An invalid block does not
+// checked. Imported returns such blocks when another epoch becomes known. Next returns the lowest
+// ready block, at first without its missing bodies. If the caller finds that only bodies are
+// missing, WaitForChunks keeps the block and returns what to request. So bodies are requested, and
+// exempt from eviction, only for blocks with valid headers. An imported block still counts for its
+// slot (height, producer), so that a third block of the slot is refused. An invalid block does not
 // count.
 //
 // Rejected: separate pools for orphans and missing chunks, as in nearcore (orphan.rs,
@@ -192,9 +195,9 @@ func (p *Pool) Has(hash primitives.Hash) bool { return p.items[hash] != nil }
 
 // Add stores a block and returns what to request for it. now is in ns.
 //
-// Adding a pooled block again stores the bodies that came with it. It also repeats requests that
-// are at least AskAgain old. On an error the block is not stored. Add may evict another block; it
-// does not report which. Counters.EvictedOrphans counts evicted orphans.
+// Adding a pooled block again stores the bodies that came with the block, and repeats requests that
+// are at least AskAgain old. On an error the block is not stored. Add may evict a pooled block, and
+// does not report which block. Counters.EvictedOrphans counts evicted orphans.
 func (p *Pool) Add(b Block, now uint64) (Out, error) {
 	hash, h := b.Hash(), b.Header
 	if err := p.Refusal(hash); err != nil {
@@ -274,8 +277,8 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 }
 
 // evictStalled evicts one of taken, the blocks of a slot. It evicts only a block that has no pooled
-// child and that waits for a parent or bodies, because these may never arrive. It returns whether
-// it evicted a block.
+// child and that waits for a parent or bodies, because the awaited parent or bodies may never
+// arrive. It returns whether it evicted a block.
 func (p *Pool) evictStalled(taken []primitives.Hash) bool {
 	for _, hash := range taken {
 		if x := p.items[hash]; x != nil && !x.working && (!x.parent || x.validated && x.missing > 0) && len(p.children[hash]) == 0 {
@@ -286,7 +289,7 @@ func (p *Pool) evictStalled(taken []primitives.Hash) bool {
 	return false
 }
 
-// evict drops a block to make room, so that it may be added again.
+// evict drops a block to make room. The caller may add the dropped block again.
 func (p *Pool) evict(x *item) {
 	if !x.parent {
 		p.counters.EvictedOrphans.Add(1)
@@ -303,8 +306,8 @@ func (p *Pool) distance(h primitives.Height) primitives.Height {
 	return p.tip - h + 1
 }
 
-// farthest returns the block to evict: the block farthest from the tip, and among equals the last
-// to arrive. It returns nil if all blocks are being validated.
+// farthest returns the block to evict: the block farthest from the tip, and among blocks at equal
+// distance the last to arrive. farthest returns nil if all blocks are being validated.
 func (p *Pool) farthest() (far *item) {
 	for _, x := range p.items {
 		if x.working {
@@ -366,9 +369,9 @@ func (p *Pool) remove(x *item) {
 // Next returns the lowest block that is ready to be validated, with the stored bodies of its new
 // chunks by shard index. It returns nil if no block is ready.
 //
-// A block is ready if its parent is imported and it is either not validated yet or has all its
-// bodies. The block stays in the pool and is not evicted until the caller calls Imported,
-// WaitForChunks, Refused or Dropped for it.
+// A block is ready if its parent is imported and the block either was not validated by the caller
+// yet or has all its bodies. The block stays in the pool and is not evicted until the caller calls
+// Imported, WaitForChunks, Refused or Dropped for it.
 func (p *Pool) Next() *Block {
 	var best *item
 	for _, x := range p.items {
@@ -394,8 +397,8 @@ func (p *Pool) Next() *Block {
 }
 
 // WaitForChunks records that a block from Next is valid as far as its missing chunk bodies allow a
-// check. The block then waits for these bodies; Out requests them. It returns false, and changes
-// nothing, if no body is missing or the block is not pooled.
+// check. The block then waits for these bodies, and Out requests the bodies. WaitForChunks returns
+// false, and changes nothing, if no body is missing or the block is not pooled.
 func (p *Pool) WaitForChunks(hash primitives.Hash, now uint64) (Out, bool) {
 	x := p.items[hash]
 	if x == nil || x.missing == 0 {
@@ -494,9 +497,9 @@ func (p *Pool) prune() {
 	p.bodies.prune(p.final)
 }
 
-// Refused records that a block is invalid for every node. It removes the block's descendants and
-// returns them. It frees the slots of all these blocks, because other blocks of the same producers
-// and heights may be valid.
+// Refused records that a block is invalid for every node. Refused removes the block's descendants
+// and returns these descendants. It frees the slots of the block and its descendants, because other
+// blocks of the same producers and heights may be valid.
 func (p *Pool) Refused(hash primitives.Hash, why error) (fell []Block) {
 	p.invalid.add(hash, why)
 	if x := p.items[hash]; x != nil {
@@ -508,9 +511,9 @@ func (p *Pool) Refused(hash primitives.Hash, why error) (fell []Block) {
 	})
 }
 
-// Dropped removes a block and its descendants without recording them as invalid. The chain has
-// passed the block, or it is too early to validate it. If again is set, the block no longer counts
-// for its slot, so that it may be added again.
+// Dropped removes a block and its descendants without recording them as invalid. The caller drops a
+// block that the chain has passed or that cannot be validated yet. If again is set, the block no
+// longer counts for its slot, so that the caller may add the block again.
 func (p *Pool) Dropped(hash primitives.Hash, again bool) {
 	if x := p.items[hash]; x != nil && again {
 		p.release(x)

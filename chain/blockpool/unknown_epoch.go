@@ -14,8 +14,8 @@ type unknownEpochBlock struct {
 	hash primitives.Hash
 }
 
-// addUnknownEpoch stores a block of an unknown epoch without its bodies. They are requested once
-// the block's producer is known. Errors: ErrFull.
+// addUnknownEpoch stores a block of an unknown epoch without its bodies. The bodies are requested
+// once the block's producer is known. Errors: ErrFull.
 func (p *Pool) addUnknownEpoch(b *Block) error {
 	hash := b.Hash()
 	count := map[string]int{}
@@ -51,7 +51,7 @@ func (p *Pool) addUnknownEpoch(b *Block) error {
 }
 
 // evictUnknownEpoch drops one block of an unknown epoch for which may returns true: the block
-// farthest from the tip, and among equals the last to arrive.
+// farthest from the tip, and among blocks at equal distance the last to arrive.
 func (p *Pool) evictUnknownEpoch(may func(*unknownEpochBlock) bool) {
 	far := -1
 	for i, s := range p.unknownEpoch {

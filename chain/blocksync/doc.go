@@ -1,5 +1,6 @@
-// Package blocksync decides how a node that is behind catches up by headers and blocks: whether it
-// is behind, what to request from which peer, when to ask another peer, and which peers to ban.
+// Package blocksync decides how a node that is behind catches up by headers and blocks: whether the
+// node is behind, what to request from which peer, when to ask another peer, and which peers to
+// ban.
 //
 //	in      events: connected peers and the heights that they claim, results of received data,
 //	        imported blocks, time

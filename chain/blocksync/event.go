@@ -16,12 +16,12 @@ const (
 	// most Eager.
 	Patience  = 1_000
 	BlockWait = 2_000 // time for a requested block to arrive (nearcore sync/block.rs:14)
-	// AdoptWait is the time in which an arrived block must be imported. After that the block is
-	// requested again.
+	// AdoptWait is the time in which an arrived block must be imported. After AdoptWait the block
+	// is requested again.
 	AdoptWait  = 30_000
 	FirstPause = 2_000 // pause of a peer after its first strike; it doubles with each strike
-	// MaxStrikes is the number of strikes after which a peer is banned. A peer reaches it after
-	// about two minutes, as with nearcore's header_sync_stall_ban_timeout (120 s).
+	// MaxStrikes is the number of strikes after which a peer is banned. A peer reaches MaxStrikes
+	// after about two minutes, as with nearcore's header_sync_stall_ban_timeout (120 s).
 	MaxStrikes = 7
 	// MaxMisses is the number of consecutive missed blocks after which a peer is paused.
 	MaxMisses = 8
@@ -55,8 +55,8 @@ type Options struct {
 	// Horizon is the gap in blocks above which sync starts with an epoch sync proof
 	// (epoch_sync_horizon_num_epochs). If it is 0, sync never uses a proof.
 	Horizon primitives.Height
-	// ProofFirst means that headers and blocks are requested only after an epoch sync proof was
-	// accepted. It is for a chain whose first blocks this node cannot validate.
+	// ProofFirst means that headers and blocks are requested only after this node has accepted an
+	// epoch sync proof. It is for a chain whose first blocks this node cannot validate.
 	ProofFirst bool
 	ProofWait  int64           // timeout of a proof request in ms (timeout_for_epoch_sync)
 	Random     func(n int) int // returns a number from 0 to n-1
@@ -111,13 +111,13 @@ type (
 		Bad  bool // the proof is invalid
 		Used bool // the header chain now continues from the proof
 		// Newer means that the proof leads to a protocol version that this program does not
-		// support, as the proofs of other peers will.
+		// support. The proofs of other peers will lead to that version too.
 		Newer bool
 	}
 	// Block reports that a block has arrived, from any peer.
 	Block struct{ Hash primitives.Hash }
-	// Refused reports that a block was not accepted. If Copy is set, only the received copy is bad,
-	// and another copy may be valid. Otherwise the block itself is invalid.
+	// Refused reports that this node did not accept a block. If Copy is set, only the received copy
+	// is bad, and another copy may be valid. Otherwise the block itself is invalid.
 	Refused struct {
 		Hash primitives.Hash
 		From PeerID
@@ -155,14 +155,14 @@ type Ask struct {
 // Ban is a peer to ban.
 type Ban struct {
 	Peer PeerID
-	// Bad means that the peer sent an invalid header or proof. Otherwise the peer is banned because
-	// it did not send the headers that it claims to have.
+	// Bad means that the peer sent an invalid header or proof. If Bad is not set, the peer is
+	// banned because it did not send the headers that it claims to have.
 	Bad bool
 }
 
 // Out contains the effects of a step, which the caller carries out.
 type Out struct {
-	Headers PeerID // peer from which to request the headers after the known ones; empty: none
+	Headers PeerID // peer from which to request the headers after this node's highest header; empty: none
 	Proof   PeerID // peer from which to request an epoch sync proof; empty: none
 	Blocks  []Ask
 	Ban     []Ban

@@ -53,7 +53,7 @@ type request struct {
 type blockRequest struct {
 	hash     primitives.Hash
 	height   primitives.Height // 0: unknown
-	peer     PeerID            // the peer from which it was requested; empty: none
+	peer     PeerID            // the peer from which this node requested the block; empty: none
 	at       int64
 	received bool
 	// parent means that the block is the unknown parent of a received block. Otherwise the block is
@@ -173,7 +173,8 @@ func (m *Machine) setPeers(list []Peer) {
 	}
 }
 
-// removePeer removes a peer. Requests that were sent to this peer are sent to other peers later.
+// removePeer removes a peer. The next steps repeat requests that were sent to this peer, to other
+// peers.
 func (m *Machine) removePeer(id PeerID) {
 	delete(m.peers, id)
 	if m.headers != nil && m.headers.peer == id && !m.headers.verifying {
@@ -234,7 +235,8 @@ func (m *Machine) headersVerified(out *Out, now int64, ev *HeadersVerified) {
 	case ev.Taken > 0 && ev.Sent >= WholeAnswer:
 		p.strikes, m.lastFullBatch = 0, now
 	// The response is not full, so it must reach the height that the peer claimed at the request.
-	// It need not if other peers delivered these headers first.
+	// The response need not reach that height if other peers have delivered these headers
+	// meanwhile.
 	default:
 		at, err := m.chain.Headers()
 		switch {
@@ -276,8 +278,8 @@ func (m *Machine) blockReceived(now int64, hash primitives.Hash) {
 	}
 }
 
-// refused handles a block that was not accepted. If only the copy was bad, the block is requested
-// again at once. Otherwise it is requested again after AdoptWait.
+// refused handles a block that this node did not accept. If only the received copy was bad, the
+// block is requested again at once. Otherwise the block is requested again after AdoptWait.
 func (m *Machine) refused(now int64, ev *Refused) {
 	if p := m.peers[ev.From]; p != nil && ev.Copy {
 		p.pausedUntil = max(p.pausedUntil, now+FirstPause)
@@ -392,8 +394,8 @@ func (m *Machine) sorted() []*blockRequest {
 	})
 }
 
-// updateSyncing determines whether the node is behind. For a gap of at most Eager blocks, it waits
-// for gossip for Patience first.
+// updateSyncing determines whether the node is behind. For a gap of at most Eager blocks,
+// updateSyncing first waits for gossip for Patience.
 func (m *Machine) updateSyncing(now int64) {
 	m.best = 0
 	was, believed := m.active || m.stuck, false

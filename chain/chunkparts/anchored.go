@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// receive handles a partial chunk from the network. If its producer cannot be determined from the
-// anchor yet, the partial chunk is queued until its previous block arrives.
+// receive handles a partial chunk from the network. If the anchor does not determine the chunk's
+// producer yet, receive queues the partial chunk until the chunk's previous block arrives.
 func (p *Pool) receive(out *Out, now int64, c *primitives.PartialChunk) error {
 	err := p.partial(out, now, c, nil, false)
 	if errors.Is(err, anchor.ErrEarly) {
@@ -49,8 +49,9 @@ func placeOf(c *primitives.PartialChunk) (primitives.ChunkKey, primitives.ChunkA
 
 // checkPlain checks a partial chunk without an anchor. Such a chunk is invalid in epochs from
 // EarlyKickout on. id is the epoch of the previous block's children; known says whether that epoch
-// is known. checkPlain returns the chunk's epoch, or the likely epoch if it is unknown. It also
-// returns whether parts may be forwarded to the validators of that epoch.
+// is known. checkPlain returns the chunk's epoch, or the likely epoch if the chunk's epoch is
+// unknown. It also returns whether this node may forward parts to the validators of the returned
+// epoch.
 func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHeader, id primitives.EpochID, known bool) (primitives.EpochID, bool, error) {
 	placed := known
 	if !known {
@@ -140,9 +141,10 @@ func (p *Pool) isCurrent(id primitives.EpochID) bool {
 	return err == nil && next == id
 }
 
-// replay handles a queued partial chunk once its previous block is known. It replaces the claimed
-// anchor by the right one. The claimed anchor is not signed. So another node may have sent the
-// producer's parts with a false anchor, to keep the producer's own message out of the queue.
+// replay handles a queued partial chunk once the chunk's previous block is known. It replaces the
+// claimed anchor by the right anchor. The claimed anchor is not signed. So another node may have
+// sent the producer's parts with a false anchor, to keep the producer's own message out of the
+// queue.
 func (p *Pool) replay(out *Out, now int64, c *primitives.PartialChunk) error {
 	prev := c.Header.PrevBlockHash
 	if id, known := p.chain.Epoch(prev); known {

@@ -56,7 +56,7 @@ func (p *Pool) isAnchored(id primitives.EpochID) bool {
 }
 
 // want begins to request a chunk. now is in ms. ancestor is a known block. Requests go to the
-// validators of the epoch of its children.
+// validators of the epoch of the ancestor's children.
 func (p *Pool) want(e *entry, ancestor primitives.Hash, now int64) {
 	e.want = &want{ancestor: ancestor, added: now, last: now}
 	p.wants[e.hash] = e

@@ -32,7 +32,7 @@ const (
 	GiveUp           = 1_000_000
 	maxEncodedChunks = 8 // maximum number of re-encoded stored chunks in the cache
 	// maxEncodedBytes bounds the bytes of the parts and receipts of cached stored chunks
-	// (encodedChunk). The most recent one is kept even if it alone exceeds the bound.
+	// (encodedChunk). The most recent encodedChunk is kept even if it alone exceeds the bound.
 	maxEncodedBytes = 32 << 20
 	// peerHorizon is the maximum number of heights by which the head of a peer may be below a chunk
 	// for the chunk to be requested from that peer.
@@ -67,12 +67,13 @@ type Chain interface {
 	// EarlyKickout), and whether the epoch is known.
 	Anchored(primitives.EpochID) (anchored, known bool)
 	// Producer returns the canonical producer of a chunk: the producer by stake and height alone.
-	// Before EarlyKickout, it is the chunk's producer. From EarlyKickout on, it is the chunk's
-	// producer only if no height was skipped and the producer was not replaced.
+	// Before EarlyKickout, the canonical producer is the chunk's producer. From EarlyKickout on,
+	// the canonical producer is the chunk's producer only if no height was skipped and EarlyKickout
+	// has not excluded that producer.
 	Producer(primitives.EpochID, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error)
 	// ProducerAt calls anchor.Check and returns the producer that the anchor determines. Errors:
-	// anchor.ErrWrong, anchor.ErrEarly. With anchor.ErrEarly it also returns the producer if the
-	// anchor is known.
+	// anchor.ErrWrong, anchor.ErrEarly. Together with anchor.ErrEarly, ProducerAt returns the
+	// producer if the anchor is known.
 	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
 	// Following returns the producer of a shard's chunk at a height in the given epoch. It assumes
 	// that the chunk's previous block is an unknown child of the given block.
@@ -84,8 +85,8 @@ type Chain interface {
 	Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
 	BlockProducers(primitives.EpochID) ([]primitives.AccountID, error)
 	// Cares returns whether an account produces chunks of a shard in the epoch of prev's children
-	// or in the next epoch. Holds returns whether this node tracks the shard in one of these
-	// epochs. Holds returns an error if that is unknown.
+	// or in the next epoch. Holds returns whether this node tracks the shard in one of these two
+	// epochs. Holds returns an error if prev is unknown.
 	Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) bool
 	Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error)
 	// StoredPartial returns the stored Complete.Partial of a chunk. Stored returns a stored chunk
@@ -119,9 +120,9 @@ type Request struct {
 }
 
 // Wanted lists the new chunks of a block whose parent is Prev. Ancestor is Prev if Prev is known,
-// otherwise a known block of the same epoch. The pool requests a listed chunk even if it completed
-// the chunk before. The chunk may have been evicted since, or completed for other tracked shards.
-// So the caller must not list chunks that it has stored.
+// otherwise a known block of the same epoch. The pool requests a listed chunk even if the pool has
+// completed the chunk before. The chunk may have been evicted since, or completed for other tracked
+// shards. So the caller must not list chunks that it has stored.
 type Wanted struct {
 	Headers  []*primitives.ChunkHeader
 	Ancestor primitives.Hash
@@ -133,8 +134,8 @@ type BlockArrived struct{ Hash primitives.Hash }
 
 // Head is the head of the chain. The horizon moves with Height. The pool assumes that a chunk on an
 // unknown block is in the epoch of Hash's children. Header and HeaderPrev are the highest known
-// header and its parent. They determine whether a chunk is old. If Header is zero, the pool uses
-// Hash and Prev instead.
+// header and its parent. Header and HeaderPrev determine whether a chunk is old. If Header is zero,
+// the pool uses Hash and Prev instead.
 type Head struct {
 	Hash, Prev         primitives.Hash
 	Height             primitives.Height
@@ -162,7 +163,8 @@ type Send struct {
 }
 
 // Ask is a request to Account for parts and receipts. If PreferPeer is set or Account is empty, the
-// caller sends it to a connected peer that tracks Shard and whose head is at least at MinHeight.
+// caller sends the request to a connected peer that tracks Shard and whose head is at least at
+// MinHeight.
 type Ask struct {
 	Account    primitives.AccountID
 	PreferPeer bool
@@ -177,9 +179,9 @@ type Answer struct {
 	Body *primitives.ChunkResponse
 }
 
-// Complete is a chunk with all data that this node needs. If this node tracks the shard, that is
-// the body. Otherwise it is the receipts to tracked shards, with proofs. The caller must store
-// Partial in order to answer requests.
+// Complete is a chunk with all data that this node needs. If this node tracks the shard, the needed
+// data is the body. Otherwise the needed data is the receipts to tracked shards, with proofs. The
+// caller must store Partial in order to answer requests.
 type Complete struct {
 	Chunk   *primitives.Chunk
 	Partial *primitives.PartialChunk
@@ -190,7 +192,8 @@ type Out struct {
 	Send   []Send
 	Ask    []Ask
 	Answer []Answer
-	// Ready are chunks of which this validator has all its own parts. A block may include them.
+	// Ready are chunks for which this validator has all parts that it owns. A block may include
+	// them.
 	Ready    []*primitives.ChunkHeader
 	Complete []Complete
 	Bad      []*primitives.ChunkHeader // headers that the producer signed, although the parts do not decode

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// forward handles parts that their owner forwarded. It stores them until the chunk header arrives
-// if the header is unknown.
+// forward handles parts that their owner forwarded. If the chunk header is unknown, forward stores
+// the parts until the header arrives.
 func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	if !f.Consistent() {
 		return fmt.Errorf("%w: the chunk hash of forwarded parts is not the hash of their inner hash and Merkle root", ErrHeader)
@@ -60,9 +60,9 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	return nil
 }
 
-// forwardToEvict returns the chunk whose forwards are evicted next: the oldest one of the producer
-// with the most bytes. A producer can sign any number of chunks for a height. With this rule,
-// forwards of these chunks evict only forwards of the same producer.
+// forwardToEvict returns the chunk whose forwards are evicted next: the oldest chunk of the
+// producer with the most forwarded bytes. A producer can sign any number of chunks for a height.
+// With this rule, forwards of these chunks evict only forwards of the same producer.
 func (p *Pool) forwardToEvict() (hash primitives.Hash) {
 	// each is the number of bytes that a chunk counts in addition to its parts. It also bounds the
 	// number of chunks.

@@ -18,8 +18,8 @@ import (
 // Problem. A chunk reaches the network as TotalParts erasure-coded parts, of which DataParts
 // restore the body. The producer sends each part to its owner, a block producer. A block producer
 // may include the chunk in a block once it has the parts that it owns. Nodes that track the shard
-// need the whole body, others only receipts to their shards. Parts may arrive before the header,
-// before the previous block, twice, or never.
+// need the whole body, others only receipts to their shards. A part may arrive before the chunk
+// header, before the chunk's previous block, twice, or never.
 //
 // Invariants.
 //
@@ -38,22 +38,23 @@ import (
 //
 // Outline. Partial, Forward and Response lead to the method partial: it checks and stores the
 // parts, forwards own parts, then calls tryComplete. tryComplete reports Ready when own parts are
-// present. It reports Complete when all needed receipts and own parts are present. It also does so
-// when DataParts parts are present, because reassemble restores the body from them. Wanted starts
-// requests: at once if no peer forwards parts to this node, otherwise after the first Tick. Tick
-// repeats them: first to the producer, after ToOthers to other validators of the shard, after
-// FullFetch for all parts. BlockArrived completes entries that waited for their previous block, and
-// handles the partial chunks queued for it. Head moves the horizon.
+// present. tryComplete reports Complete when all needed receipts and own parts are present.
+// tryComplete also reports Complete when DataParts parts are present, because reassemble restores
+// the body from these parts. Wanted starts requests: at once if no peer forwards parts to this
+// node, otherwise after the first Tick. Tick repeats the requests: first to the producer, after
+// ToOthers to other validators of the shard, after FullFetch for all parts. BlockArrived completes
+// entries that waited for their previous block, and handles the partial chunks queued for it. Head
+// moves the horizon.
 //
 // Differences from nearcore (shards_manager_actor.rs): the option Sparing; and a header whose
-// previous block is unknown needs a signature, and then forwards for it are accepted. nearcore accepts
-// such headers unsigned, and no forwards for them.
-// Rejected: a pool for each shard. Requests and the horizon are common to all shards, and most
-// nodes get parts of all of them.
+// previous block is unknown needs a signature, and then forwards for it are accepted. nearcore
+// accepts such headers unsigned, and no forwards for them. Rejected: a pool for each shard.
+// Requests and the horizon are common to all shards, and most nodes get parts of the chunks of all
+// shards.
 type Pool struct {
 	// Sparing turns off forwards to validators that own at least DataParts parts. Such a validator
-	// restores the body from its own parts. If these do not arrive shortly after the block, the
-	// validator requests other parts (Due). neard has no such option.
+	// restores the body from its own parts. If its own parts do not arrive shortly after the block,
+	// the validator requests the parts of other owners (Due). neard has no such option.
 	Sparing bool
 
 	me     primitives.AccountID // account of this node's validator; empty: none
@@ -96,7 +97,7 @@ type entry struct {
 	hash      primitives.Hash
 	slot      slot
 	header    *primitives.ChunkHeader
-	altHeader *primitives.ChunkHeader // header with the same hash and another signature; nil: none
+	altHeader *primitives.ChunkHeader // header with the hash of header and a different signature; nil: none
 	parts     []*primitives.ChunkPart // parts by number; nil: the part is missing
 	leaves    []primitives.Hash       // hashes of the parts by number; zero: the part is missing
 	have      int                     // number of present parts
@@ -259,8 +260,9 @@ func removeFrom[K comparable](of map[K][]*entry, k K, e *entry) {
 	}
 }
 
-// entryFor returns the entry of a header. If there is none it creates one, with the stored forwards
-// of the chunk. claimed is the anchor in the message, or nil if the message has none.
+// entryFor returns the entry of a header. If there is no entry, entryFor creates one, with the
+// stored forwards of the chunk. claimed is the anchor in the message, or nil if the message has
+// none.
 func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed *primitives.PartialChunkAnchor) *entry {
 	if e := p.entries[hash]; e != nil {
 		return e
@@ -281,9 +283,9 @@ func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed
 	return e
 }
 
-// offerHeader adds a header with the entry's hash and another signature, unless a signature was
-// verified already. A header from a block replaces the entry's header, because the peers that are
-// asked for the chunk know the header from the block.
+// offerHeader adds a header with the entry's hash and a different signature, unless the entry's
+// signature was verified already. A header from a block replaces the entry's header, because the
+// peers that this node asks for the chunk know the header from that block.
 func (e *entry) offerHeader(h *primitives.ChunkHeader, block bool) {
 	switch {
 	case e.signed || e.header.Signature == h.Signature:
@@ -341,8 +343,8 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 // chunk occupies a slot. nearcore accepts no forwards in this case, and accepts headers without
 // this check (shards_manager_actor.rs:1303, :1633).
 //
-// If anchored is set, epochs from EarlyKickout on are considered too. There the producer depends on
-// the chunk's anchor, which is most likely the head or its parent.
+// If anchored is set, verifyLikelySigner considers epochs from EarlyKickout on too. In these epochs
+// the producer depends on the chunk's anchor, which is most likely the head or its parent.
 func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height, anchored bool) (by primitives.AccountID, err error) {
 	if p.outsideHorizon(height) {
 		return "", fmt.Errorf("%w: shard %d at height %d, the head is at %d", ErrHorizon, shard, height, p.head.Height)
@@ -498,8 +500,8 @@ func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, pl
 	return id, false, nil
 }
 
-// check verifies the header's signature. It returns nil if the chunk's previous block is unknown.
-// It removes an entry without a valid signature.
+// check verifies the header's signature. check returns nil if the chunk's previous block is
+// unknown. check removes an entry without a valid signature from the pool.
 func (p *Pool) check(e *entry) error {
 	if e.signed {
 		return nil
@@ -508,7 +510,7 @@ func (p *Pool) check(e *entry) error {
 	if !known {
 		return nil
 	}
-	if e.plain && p.isAnchored(id) { // the chunk was accepted as one of an epoch before EarlyKickout
+	if e.plain && p.isAnchored(id) { // this node took the chunk's epoch for one before EarlyKickout
 		p.remove(e.hash, e)
 		return anchor.WrongForm(e.header.ShardID, e.header.HeightCreated, false)
 	}
@@ -528,7 +530,8 @@ func (p *Pool) check(e *entry) error {
 }
 
 // tryComplete does all that is possible for a chunk whose previous block is known: it reports that
-// own parts are present, reassembles the body, or completes the chunk with receipt proofs alone.
+// this validator's own parts are present, reassembles the body, or completes the chunk with receipt
+// proofs alone.
 func (p *Pool) tryComplete(out *Out, e *entry) error {
 	id, known := p.chain.Epoch(e.header.PrevBlockHash)
 	if !known || e.complete || e.failed {
@@ -659,9 +662,9 @@ func (p *Pool) heldShards(layout primitives.ShardLayout, prev primitives.Hash) (
 // slot identifies a place for one chunk in the pool. Normally it consists of the chunk's shard and
 // height. From EarlyKickout on it also includes the anchor, because the producer of a height
 // depends on the anchor. The slot of a chunk whose height is not 1 + the height of its previous
-// block consists of its shard and its previous block. Its producer need not be the producer of its
-// height, and must not occupy the slot of the right chunk. That can happen in nearcore
-// (shards_manager_actor.rs:1628).
+// block consists of its shard and its previous block. The producer of such a chunk need not be the
+// canonical producer of its height, so the chunk must not occupy the slot of the canonical
+// producer's chunk. In nearcore it can (shards_manager_actor.rs:1628).
 type slot struct {
 	height primitives.Height
 	shard  primitives.ShardID

@@ -12,7 +12,7 @@ import (
 // reassemble decodes the body and stores all parts and receipt proofs in the entry. It returns nil
 // if the producer signed parts that do not decode to a chunk. If the body encodes to exactly the
 // signed parts, Chunk.Whole is set to the chunk's hash. Otherwise validation must encode the body
-// again, and will find the difference.
+// again, and will find that the parts differ from the signed parts.
 func (p *Pool) reassemble(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
 	parts, whole := p.decodeParts(e)
 	if parts == nil {
@@ -49,8 +49,8 @@ func (p *Pool) reassemble(e *entry, layout primitives.ShardLayout) *primitives.C
 	return c
 }
 
-// decodeParts restores all parts from the present ones. parts is nil if they do not decode.
-// whole is true if each present part equals the restored one.
+// decodeParts restores all parts from the present ones. parts is nil if the present parts do not
+// decode. whole is true if each present part equals the restored part of its number.
 func (p *Pool) decodeParts(e *entry) (parts [][]byte, whole bool) {
 	parts, needed := make([][]byte, len(e.parts)), p.rs.DataParts()
 	for i, x := range e.parts {

@@ -8,7 +8,7 @@ import (
 )
 
 // wanted starts requests for the chunks that a block needs. If other validators forward parts to
-// this node, the requests wait for these parts, unless the chunk is old (nearcore
+// this node, the requests wait for the forwarded parts, unless the chunk is old (nearcore
 // shards_manager_actor.rs:724).
 func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	id, known := p.chain.Epoch(w.Ancestor)
@@ -22,8 +22,8 @@ func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	return errors.Join(errs...)
 }
 
-// wantOne starts the request for one chunk. Only an error in the header ends the request. After
-// other errors, a later attempt may succeed.
+// wantOne starts the request for one chunk. Only an error in the header ends the request. After any
+// other error, a further attempt may succeed.
 func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h *primitives.ChunkHeader) error {
 	own, ancestor := *h, w.Ancestor
 	own.HeightIncluded = 0
@@ -114,7 +114,7 @@ func (p *Pool) scheduleTick(e *entry) {
 // needed.
 func (p *Pool) Due() int64 { return p.due }
 
-// tick repeats due requests, and ends those older than GiveUp.
+// tick repeats due requests, and ends requests older than GiveUp.
 func (p *Pool) tick(out *Out, now int64) error {
 	var due []*entry
 	p.due = 0
@@ -155,8 +155,9 @@ func (p *Pool) tick(out *Out, now int64) error {
 
 // requestFromOne requests the missing parts from one validator that owns enough to restore the
 // body. It prefers the producer of a block that includes the chunk, because that producer has its
-// own parts. Otherwise it chooses a random validator, except the chunk's producer, which did not
-// send this node its parts. It returns false if no validator owns enough parts.
+// own parts. Otherwise requestFromOne chooses a random validator, except the chunk's producer,
+// which did not send this node the parts that this node owns. requestFromOne returns false if no
+// validator owns enough parts.
 func (p *Pool) requestFromOne(out *Out, e *entry, id primitives.EpochID) (bool, error) {
 	h := e.header
 	facts, err := p.epochDataOf(id)
@@ -196,8 +197,8 @@ func minPeerHeight(h *primitives.ChunkHeader) primitives.Height {
 }
 
 // request requests the missing data of a chunk. Own parts and receipts are requested from the
-// producer or, if others is set, from a random validator of the shard. Other parts are requested
-// from their owners, but only if this node tracks the shard or full is set.
+// producer or, if others is set, from a random validator of the shard. Parts of other owners are
+// requested from these owners, but only if this node tracks the shard or full is set.
 func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others bool) error {
 	h, ancestor := e.header, e.want.ancestor
 	e.want.asked = true

@@ -16,10 +16,10 @@ type encodedChunk struct {
 	bytes    uint64 // size of parts and receipts in bytes
 }
 
-// respond answers a request from the entry. Without an entry it uses the stored partial chunk, or
-// else encodes the stored chunk again. Requests are short and unsigned, so a peer could cause much
-// work with them. Therefore respond first removes duplicates and nonexistent parts and shards. It
-// computes only the requested data.
+// respond answers a request from the entry. If the chunk has no entry, respond uses the stored
+// partial chunk, or else encodes the stored chunk again. Requests are short and unsigned, so a peer
+// could cause much work with them. Therefore respond first removes duplicates and nonexistent parts
+// and shards. It computes only the requested data.
 func (p *Pool) respond(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 	a := &primitives.ChunkResponse{ChunkHash: q.ChunkHash}
 	ords, shards := slices.Clone(q.Ords), slices.Clone(q.Shards)
@@ -80,8 +80,9 @@ func (p *Pool) indexByNumber(c *primitives.PartialChunk) ([]*primitives.ChunkPar
 	return parts, receipts
 }
 
-// encodeStored returns the requested parts and proofs of a stored chunk. It takes them from the
-// cache or computes them. It returns nil if the chunk is not stored.
+// encodeStored returns the requested parts and proofs of a stored chunk. encodeStored takes the
+// parts and proofs from the cache or computes them. encodeStored returns nil if the chunk is not
+// stored.
 func (p *Pool) encodeStored(hash primitives.Hash, ords []uint64, shards []primitives.ShardID) *encodedChunk {
 	x := &encodedChunk{hash: hash}
 	if i := slices.IndexFunc(p.encoded, func(c *encodedChunk) bool { return c.hash == hash }); i >= 0 {

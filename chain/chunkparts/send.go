@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// producers returns block producers without duplicates. next contains those of the epoch after a
-// block on prev; all contains those of the block's own epoch too.
+// producers returns block producers without duplicates. next contains the producers of the epoch
+// after that of a block on prev. all contains the producers of next and of the block's own epoch.
 func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next []primitives.AccountID, err error) {
 	this, err := p.epochDataOf(id)
 	if err != nil {
@@ -121,8 +121,8 @@ func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID
 }
 
 // forwardOwn forwards the own parts in fresh. The receivers are the block producers of this epoch
-// and the next that track the shard, and the producer of the shard's next chunk. A Sparing pool
-// omits validators that own enough parts to restore the body. In a network of three or four
+// and the next epoch that track the shard, and the producer of the shard's next chunk. A Sparing
+// pool omits validators that own enough parts to restore the body. In a network of three or four
 // validators, all own enough.
 func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []primitives.ChunkPart) error {
 	if p.me == "" || len(fresh) == 0 {
@@ -170,9 +170,9 @@ func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []pri
 }
 
 // nextProducer returns the producer of the shard's chunk on the block that includes chunk h. This
-// producer gets the parts too. If the chunk's previous block is known, that block is the anchor of
-// the next chunk and determines its producer (nearcore 2.14.0-rc.1 shards_manager_actor.rs,
-// send_partial_encoded_chunk_to_chunk_trackers).
+// producer gets the forwarded parts too. If the chunk's previous block is known, that block is the
+// anchor of the next chunk and determines its producer (nearcore 2.14.0-rc.1
+// shards_manager_actor.rs, send_partial_encoded_chunk_to_chunk_trackers).
 func (p *Pool) nextProducer(id primitives.EpochID, h *primitives.ChunkHeader) (primitives.ValidatorStake, error) {
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known {
 		return p.chain.Following(id, h.PrevBlockHash, h.ShardID, h.HeightCreated+1)

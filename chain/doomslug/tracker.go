@@ -49,7 +49,7 @@ type Tracker struct {
 	tip             primitives.Hash
 	tipHeight       primitives.Height
 	finalHeight     primitives.Height
-	pending         bool // the tip is not approved yet
+	pending         bool // this node has not approved the tip yet
 	lastEndorsement int64
 	timerStarted    int64
 	timerHeight     primitives.Height
@@ -66,7 +66,7 @@ type heightVotes struct {
 
 type votes struct {
 	approvers  []chain.Approver
-	signatures []primitives.Signature // by approver; empty: the approver has not approved
+	signatures []primitives.Signature // by approver; empty: no approval of the approver has arrived
 	readySince int64
 	ready      bool
 }
@@ -93,7 +93,7 @@ func (t *Tracker) Tip(hash primitives.Hash, height, final primitives.Height, now
 }
 
 // Tick returns the approvals that are due: first the approval of the tip, then those that skip
-// heights. If force is set, the tip is approved without delay, as instant and manual block
+// heights. If force is set, this node approves the tip without delay, as instant and manual block
 // production need.
 func (t *Tracker) Tick(now int64, force bool) []Proposal {
 	var out []Proposal
@@ -123,9 +123,9 @@ func (t *Tracker) propose(target primitives.Height) Proposal {
 }
 
 // SkipTo skips all heights below a target height at once (fast-forward), and returns the approval
-// for the target. Later approvals for the target are kept even if it is more than MaxAhead above
-// the tip. When the block of that height is the tip, it is approved after the usual delay, counted
-// from now.
+// for the target. Vote then keeps approvals for the target even if the target is more than MaxAhead
+// above the tip. When the block of the target height becomes the tip, this node approves that block
+// after the usual delay, counted from now.
 func (t *Tracker) SkipTo(to primitives.Height, now int64) Proposal {
 	t.timerHeight, t.timerStarted, t.pending, t.jump, t.lastEndorsement = to, now, false, to, now
 	t.largestTarget = max(to, t.largestTarget)
@@ -141,9 +141,9 @@ func (t *Tracker) Next() int64 {
 	return next
 }
 
-// Vote counts an approval with a verified signature. It returns false if it ignored the approval.
-// approvers are the approvers of the block that the approval is for. A later approval by the same
-// account for the same target replaces the earlier approval.
+// Vote counts an approval with a verified signature. Vote returns false if it ignored the approval.
+// approvers are the approvers of the block that the approval is for. If an account sends two
+// approvals for one target, the second replaces the first.
 func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now int64) bool {
 	if a.Target < t.tipHeight || a.Target > t.tipHeight+MaxAhead && a.Target != t.jump {
 		return false
@@ -166,8 +166,8 @@ func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now i
 		v = &votes{approvers: approvers, signatures: make([]primitives.Signature, len(approvers))}
 		h.byInner[a.Inner] = v
 	}
-	// The first approval has determined the list of approvers. Another approval that skips to the
-	// same height may be based on another branch, with another list.
+	// The first approval has determined the list of approvers. A second approval that skips to that
+	// height may be based on a block of another branch, with a different list of approvers.
 	if slot := slotOf(v.approvers, a.AccountID); slot >= 0 {
 		v.signatures[slot] = a.Signature
 	}
@@ -202,7 +202,7 @@ func (h *heightVotes) withdraw(inner primitives.ApprovalInner, account primitive
 
 // update returns whether the approvals are sufficient, and records since when. The approving stake
 // must exceed floor(2*total/3) of the current epoch's stake. If the approvers have stake in the
-// next epoch, it must also exceed that share of the next epoch's stake.
+// next epoch, their stake there must also exceed floor(2*total/3) of the next epoch's stake.
 func (v *votes) update(now int64) bool {
 	var have, total [2]primitives.Balance
 	for i := range v.approvers {
@@ -230,10 +230,10 @@ func (t *Tracker) votesOn(target primitives.Height) *votes {
 	return h.byInner[primitives.NewApprovalInner(t.tip, t.tipHeight, target)]
 }
 
-// Ready returns whether a block of the target height can be produced on the tip. Its approvals must
-// be sufficient. Either all its chunks must be available (chunks), or the wait for chunks must be
-// over. If only chunks are missing, wait is the time in ns at which to call again. Otherwise wait
-// is 0.
+// Ready returns whether a block of the target height can be produced on the tip. The approvals of
+// that height must be sufficient. Either all chunks of the block must be available (chunks), or the
+// wait for chunks must be over. If only chunks are missing, wait is the time in ns at which to call
+// again. Otherwise wait is 0.
 func (t *Tracker) Ready(target primitives.Height, chunks bool, now int64) (ready bool, wait int64) {
 	v := t.votesOn(target)
 	if v == nil || !v.update(now) {

@@ -19,13 +19,13 @@ type Chunk struct {
 	Epoch     primitives.EpochID // epoch of the chunk
 }
 
-// NeedsAnchor returns whether the anchor's epoch is needed to determine the producer. Otherwise the
-// producer is the canonical one.
+// NeedsAnchor returns whether the anchor's epoch is needed to determine the producer. If
+// NeedsAnchor returns false, the producer is the canonical producer.
 func (c Chunk) NeedsAnchor() bool { return c.Enabled && c.HasAnchor }
 
 // IsAnchored returns whether the anchor's row determines the producer. anchorEpoch is the anchor's
 // epoch; the genesis counts as a block of the first epoch. If IsAnchored returns false, the
-// producer is the canonical one at P.height + 1.
+// producer is the canonical producer at P.height + 1.
 func (c Chunk) IsAnchored(anchorEpoch primitives.EpochID) bool {
 	return c.NeedsAnchor() && anchorEpoch == c.Epoch
 }
@@ -34,14 +34,15 @@ func (c Chunk) IsAnchored(anchorEpoch primitives.EpochID) bool {
 // it was expected to produce.
 type Production struct{ Produced, Expected uint64 }
 
-// Missed returns the number of missed chunks. It is 0 if more were produced than expected.
+// Missed returns the number of missed chunks. The number is 0 if more chunks were produced than
+// expected.
 func (p Production) Missed() uint64 { return p.Expected - min(p.Produced, p.Expected) }
 
 // Thresholds decide which producers are listed, that is, excluded. Chains use Protocol. Tests use
 // other values, because they cannot make a thousand blocks.
 type Thresholds struct {
 	// GraceBlocks is the minimum height of the last final block above the first block of its epoch.
-	// Below it, no producer is listed.
+	// Below that height, no producer is listed.
 	GraceBlocks uint64
 	// MinMissed is the minimum number of missed chunks of a candidate.
 	MinMissed uint64
@@ -73,9 +74,10 @@ func (t Thresholds) IsCandidate(p Production) bool {
 
 // Blacklist returns the members of a shard's settlement that are not drawn, ascending by ID. It
 // returns nil if all are drawn. counters returns one member's counters in this shard. If all
-// members are candidates, the best candidate is not listed. The best has the highest ratio of
-// produced to expected chunks; among equals, fewer expected chunks, then the lower ID. So a sole
-// producer is never listed. candidates is the number of candidates, including the best.
+// members are candidates, the best candidate is not listed. The best candidate has the highest
+// ratio of produced to expected chunks. Among candidates of equal ratio, the best has the fewest
+// expected chunks, and then the lowest ID. So a sole producer is never listed. candidates is the
+// number of candidates, including the best.
 func (t Thresholds) Blacklist(settlement []uint64, counters func(id uint64) Production) (listed []uint64, candidates int) {
 	members := slices.Clone(settlement)
 	slices.Sort(members)

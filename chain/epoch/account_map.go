@@ -14,8 +14,9 @@ type AccountEntry[V any] struct {
 	Value   V
 }
 
-// AccountMap maps accounts to values. It is a list of pairs in ascending order of accounts, so
-// iteration is deterministic and the encoding is that of a borsh map. The zero value is empty.
+// AccountMap maps accounts to values. An AccountMap is a list of pairs in ascending order of
+// accounts, so iteration is deterministic and the encoding is that of a borsh map. The zero value
+// is empty.
 type AccountMap[V any] []AccountEntry[V]
 
 func (m AccountMap[V]) find(a primitives.AccountID) (int, bool) {
@@ -24,7 +25,8 @@ func (m AccountMap[V]) find(a primitives.AccountID) (int, bool) {
 	})
 }
 
-// Get returns an account's value. If there is none it returns the zero value and false.
+// Get returns an account's value. If the account has no value, Get returns the zero value and
+// false.
 func (m AccountMap[V]) Get(a primitives.AccountID) (V, bool) {
 	if i, ok := m.find(a); ok {
 		return m[i].Value, true
@@ -39,7 +41,7 @@ func (m AccountMap[V]) Has(a primitives.AccountID) bool {
 	return ok
 }
 
-// Set sets an account's value, and replaces an older one.
+// Set sets an account's value, and replaces an existing value.
 func (m *AccountMap[V]) Set(a primitives.AccountID, v V) {
 	i, ok := m.find(a)
 	if ok {
@@ -49,7 +51,7 @@ func (m *AccountMap[V]) Set(a primitives.AccountID, v V) {
 	*m = slices.Insert(*m, i, AccountEntry[V]{a, v})
 }
 
-// Delete removes an account and its value, if it is present.
+// Delete removes an account and its value. It does nothing if the account is absent.
 func (m *AccountMap[V]) Delete(a primitives.AccountID) {
 	if i, ok := m.find(a); ok {
 		*m = slices.Delete(*m, i, i+1)

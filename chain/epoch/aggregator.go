@@ -45,10 +45,10 @@ func (a *Aggregator) clone() *Aggregator {
 	return &c
 }
 
-// add counts a block. Its parent must be the block that was counted last, or the last block of the
-// previous epoch. A skipped height counts against its block producer. producers are the producers
-// of the chunks on the parent, by shard index. assignment is SampleChunkValidators of the height
-// after the parent: the validators whose endorsements are counted.
+// add counts a block. The block's parent must be the block that add counted last, or the last block
+// of the previous epoch. A skipped height counts against its block producer. producers are the
+// producers of the chunks on the parent, by shard index. assignment is SampleChunkValidators of the
+// height after the parent: the validators whose endorsements are counted.
 func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, producers []ValidatorID,
 	prevHeight primitives.Height, assignment [][]WeightedValidator) error {
 	for h := prevHeight + 1; h <= b.Height; h++ {

@@ -17,7 +17,7 @@ type assignmentStrategy struct {
 }
 
 // selectStrategy returns the strategy for an epoch boundary (nearcore shard_assignment/mod.rs:171).
-// If the new layout is not derived from the old one, the lists start empty.
+// If the layout next is not derived from the layout prev, the lists start empty.
 func selectStrategy(version primitives.ProtocolVersion, prev, next primitives.ShardLayout) assignmentStrategy {
 	if prev.Equal(next) {
 		return assignmentStrategy{carryOver: true}
@@ -50,8 +50,8 @@ func assignChunkProducers(producers []primitives.ValidatorStake, numShards int, 
 
 // assignWithRepeats assigns producers in turn, repeatedly, until each shard has `least` of them.
 // Each producer goes to the shard with the fewest producers among those that do not have it yet.
-// Among equals it goes to the shard with less stake, then to the shard with the lower index
-// (nearcore shard_assignment/mod.rs:60).
+// Among shards with equally few producers, the producer goes to the shard with the least stake, and
+// then to the shard with the lowest index (nearcore shard_assignment/mod.rs:60).
 func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least int) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
 	stakes := make([]primitives.Balance, numShards)
@@ -80,8 +80,8 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 	}
 }
 
-// initialAssignment returns T+1's lists as changed by the strategy. It leaves out accounts that are
-// not chunk producers in T+2.
+// initialAssignment returns T+1's lists as changed by the strategy. initialAssignment leaves out
+// accounts that are not chunk producers in T+2.
 func initialAssignment(producers []primitives.ValidatorStake, numShards int, strategy assignmentStrategy,
 	prev *EpochInfo) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)

@@ -31,13 +31,14 @@ type BlockInfo struct {
 	ShardSplit        *primitives.ShardSplit
 	// ChunkProducers contains the producers of the chunks whose anchor is this block, by shard
 	// index of the block's epoch: the rows of nearcore's column ChunkProducers (see package
-	// earlykickout). It is nil before protocol version 87, or if the producers are unknown.
-	// AppendBorsh, whose result is hashed, leaves it out. StoredBlockInfo includes it.
+	// earlykickout). ChunkProducers is nil before protocol version 87, or if the producers are
+	// unknown. AppendBorsh, whose result is hashed, leaves ChunkProducers out. StoredBlockInfo
+	// includes ChunkProducers.
 	ChunkProducers []ValidatorID
 }
 
-// IsGenesis returns whether the block has no parent. It is also true for the placeholder that
-// stands for the genesis's parent.
+// IsGenesis returns whether the block has no parent. IsGenesis also returns true for the
+// placeholder that stands for the genesis's parent.
 func (b *BlockInfo) IsGenesis() bool { return b.PrevHash.IsZero() }
 
 // AppendBorsh appends the tag and the fields.

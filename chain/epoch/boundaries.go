@@ -19,7 +19,7 @@ func (m *Manager) epochSpan(b *BlockInfo) (first primitives.Height, length uint6
 }
 
 // EpochSpan returns the height of the first block of a recorded block's epoch, the epoch's planned
-// length, and whether the block is its last.
+// length, and whether the block is the epoch's last.
 func (m *Manager) EpochSpan(hash primitives.Hash) (first primitives.Height, length uint64, last bool, err error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {
@@ -70,7 +70,7 @@ func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height,
 		return false, err
 	}
 	if last, err := m.isLast(p); err != nil || last {
-		return false, err // the parent is the last block of its epoch, so the block is a first one
+		return false, err // the parent is the last block of its epoch, so the block is the first of the next epoch
 	}
 	f, err := m.BlockInfo(lastFinal)
 	if err != nil {
@@ -82,8 +82,8 @@ func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height,
 
 // IsNextBlockPossiblyLastInEpoch returns whether a child of a block with this height and parent may
 // be the last of its epoch if finality proceeds normally. The result is true whenever a child is
-// the last block; it may also be true when none is. Chunks propose splits only in blocks for which
-// it is true.
+// the last block of its epoch. The result may also be true when no child is. Chunks propose splits
+// only in blocks for which it is true.
 func (m *Manager) IsNextBlockPossiblyLastInEpoch(height primitives.Height, parent primitives.Hash) (bool, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -105,8 +105,8 @@ func (m *Manager) EpochID(hash primitives.Hash) (primitives.EpochID, error) {
 	return b.EpochID, nil
 }
 
-// NextEpochID returns the epoch after a recorded block's epoch. Its ID is the hash of the last
-// block of the previous epoch.
+// NextEpochID returns the epoch after a recorded block's epoch. The ID of the next epoch is the
+// hash of the last block of the epoch before the block's.
 func (m *Manager) NextEpochID(hash primitives.Hash) (primitives.EpochID, error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {
@@ -123,7 +123,7 @@ func (m *Manager) nextEpochID(b *BlockInfo) (primitives.EpochID, error) {
 	return first.PrevHash, nil
 }
 
-// EpochIDFromPrev returns the epoch of a block, given its parent.
+// EpochIDFromPrev returns the epoch of a block, given the block's parent.
 func (m *Manager) EpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -136,7 +136,7 @@ func (m *Manager) EpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, e
 	return m.nextEpochID(p)
 }
 
-// NextEpochIDFromPrev returns the epoch after that of a block, given its parent.
+// NextEpochIDFromPrev returns the epoch after a block's epoch, given the block's parent.
 func (m *Manager) NextEpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -149,7 +149,7 @@ func (m *Manager) NextEpochIDFromPrev(parent primitives.Hash) (primitives.EpochI
 	return m.nextEpochID(p)
 }
 
-// PrevEpochIDFromPrev returns the epoch before that of a block, given its parent.
+// PrevEpochIDFromPrev returns the epoch before a block's epoch, given the block's parent.
 func (m *Manager) PrevEpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -166,8 +166,8 @@ func (m *Manager) PrevEpochIDFromPrev(parent primitives.Hash) (primitives.EpochI
 	return m.EpochID(first.PrevHash)
 }
 
-// EpochStartHeight returns the height of the first block of a recorded block's epoch. It is 0 for
-// the genesis.
+// EpochStartHeight returns the height of the first block of a recorded block's epoch. The result is
+// 0 for the genesis.
 func (m *Manager) EpochStartHeight(hash primitives.Hash) (primitives.Height, error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {
@@ -181,8 +181,8 @@ func (m *Manager) EpochStartHeight(hash primitives.Hash) (primitives.Height, err
 }
 
 // needsNextEpochApprovals returns whether a child of b also needs approvals of the next epoch's
-// block producers. It does if the planned end of the epoch is at most three heights away or has
-// passed, while late finality keeps the epoch from ending (nearcore lib.rs:1639).
+// block producers. The child needs them if the planned end of the epoch is at most three heights
+// away or has passed, while late finality keeps the epoch from ending (nearcore lib.rs:1639).
 func (m *Manager) needsNextEpochApprovals(b *BlockInfo) (bool, error) {
 	if last, err := m.isLast(b); err != nil || last {
 		return false, err

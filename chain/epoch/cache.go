@@ -29,5 +29,5 @@ func (c *cache[K, V]) put(k K, v V) {
 	c.entries[k] = v
 }
 
-// drop removes k. Its slot in the ring stays until it is reused.
+// drop removes k. The ring keeps the slot of k until the slot is reused.
 func (c *cache[K, V]) drop(k K) { delete(c.entries, k) }

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Ratio is nearcore's Rational32. It is not reduced, so that the RPC returns the same numbers as
-// the config file. Den is not 0.
+// Ratio is nearcore's Rational32. A Ratio is not reduced, so that the RPC returns the same numbers
+// as the config file. Den is not 0.
 type Ratio struct{ Num, Den int32 }
 
 // valid returns whether r is usable as a proportion: not negative, with a positive denominator.
@@ -25,7 +25,7 @@ type DynamicResharding struct {
 	BlockSplitShards           []primitives.ShardID
 }
 
-// Config contains the rules of an epoch. They depend on its protocol version (nearcore
+// Config contains the rules of an epoch. The rules depend on the epoch's protocol version (nearcore
 // EpochConfig). Thresholds are percentages. Exactly one of ShardLayout and Resharding is set.
 // Resharding means that the layout of epoch N+2 is determined at the end of epoch N.
 type Config struct {

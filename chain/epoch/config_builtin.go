@@ -57,7 +57,7 @@ func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
 
 // builtinLayouts returns the static layouts of both public networks: one shard, five shards, and
 // one layout for each further split. Layouts of version 2 or less are not part of the history of
-// splits. They are returned only for the genesis.
+// splits. builtinLayouts returns them only for the genesis.
 func builtinLayouts() []versionedLayout {
 	five, err := primitives.NewShardLayoutV1(
 		[]primitives.AccountID{"aurora", "aurora-0", "game.hot.tg", "kkuuue2akv_1630967379.near", "tge-lockup.sweat"},

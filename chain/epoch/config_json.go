@@ -30,7 +30,8 @@ type jsonField struct {
 	dst  any
 }
 
-// readObject reads fields from a JSON object. It ignores other members, as serde does.
+// readObject reads fields from a JSON object. readObject ignores members that are not in fields, as
+// serde does.
 func readObject(in []byte, fields []jsonField) (map[string]json.RawMessage, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(in, &object); err != nil {

@@ -19,7 +19,7 @@ type versionedConfig struct {
 type Configs struct {
 	chainID   string
 	genesisPV primitives.ProtocolVersion
-	length    uint64 // epoch length of the genesis, which replaces that of all configs
+	length    uint64 // epoch length of the genesis, which replaces the epoch length of each config
 	layout    primitives.ShardLayout
 	versions  []versionedConfig // epoch configs by ascending protocol version
 	layouts   []versionedLayout // all static layouts of the chain, by ascending version
@@ -85,8 +85,8 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 	return c, nil
 }
 
-// GenesisShardLayout returns the layout of the first epochs. It is the layout in the config of the
-// genesis's protocol version if that layout is static, else the genesis's own layout
+// GenesisShardLayout returns the layout of the first epochs. The result is the layout in the config
+// of the genesis's protocol version if that layout is static, else the genesis's own layout
 // (near-primitives 0.38.0 src/epoch_manager.rs:364).
 func (c *Configs) GenesisShardLayout() primitives.ShardLayout { return c.layout }
 
@@ -119,8 +119,8 @@ func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolV
 }
 
 // ForVersion returns the config of the highest version that is at most pv, with the genesis's epoch
-// length. It panics if there is no such config, which cannot happen for a version of this chain.
-// The result is shared and must not be changed.
+// length. ForVersion panics if there is no such config, which cannot happen for a version of this
+// chain. The result is shared, so the caller must not change it.
 func (c *Configs) ForVersion(pv primitives.ProtocolVersion) *Config {
 	for i := len(c.versions) - 1; i >= 0; i-- {
 		if c.versions[i].since <= pv {
@@ -137,8 +137,8 @@ func (c *Configs) ChainID() string { return c.chainID }
 func (c *Configs) GenesisProtocolVersion() primitives.ProtocolVersion { return c.genesisPV }
 
 // layoutHistory returns the static layouts of the versions from the genesis's version to latest,
-// newest first. Of equal consecutive layouts it returns one (nearcore lib.rs:745). Versions with a
-// dynamic layout contribute none.
+// newest first. Of equal consecutive layouts, layoutHistory returns one (nearcore lib.rs:745).
+// Versions with a dynamic layout contribute none.
 func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.ShardLayout {
 	var out []primitives.ShardLayout
 	for _, v := range slices.Backward(c.layouts) {
@@ -148,7 +148,7 @@ func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.
 		if len(out) == 0 || !out[len(out)-1].Equal(v.layout) {
 			out = append(out, v.layout)
 		}
-		if v.since <= c.genesisPV { // this chain does not use configs of earlier versions
+		if v.since <= c.genesisPV { // this chain does not use configs of versions before the genesis's
 			break
 		}
 	}

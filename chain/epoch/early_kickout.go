@@ -17,16 +17,19 @@ import (
 // the rule.
 const EarlyKickoutVersion primitives.ProtocolVersion = 87
 
-// shardBlacklist contains one shard's blacklist, and draws among the producers that are not on it.
+// shardBlacklist contains one shard's blacklist, and draws among the producers that are not on the
+// blacklist.
 type shardBlacklist struct {
-	listed     []ValidatorID         // excluded producers, ascending; empty: the draw is the canonical one
-	candidates int                   // number of producers that qualify for the list; if all do, not all are listed
+	listed []ValidatorID // excluded producers, ascending; empty: the draw is the canonical draw
+	// number of producers that qualify for the list; if all producers qualify, the best is not
+	// listed
+	candidates int
 	sampler    *earlykickout.Sampler // nil if listed is empty
 }
 
 // anchorOf returns the anchor of chunks that a child of parent in the epoch id may include. It
-// returns nil if these chunks have the canonical producers at parent.Height+1. All code decides
-// between the two cases with this function. Errors: ErrMissingBlock.
+// returns nil if these chunks have the canonical producers at parent.Height+1. All code calls
+// anchorOf to decide between the two cases. Errors: ErrMissingBlock.
 func (m *Manager) anchorOf(parent *BlockInfo, id primitives.EpochID, info *EpochInfo) (*BlockInfo, error) {
 	return findAnchor(parent.PrevHash, id, info, m.BlockInfo)
 }
@@ -87,10 +90,10 @@ func (m *Manager) chunkProducersOn(parent *BlockInfo, id primitives.EpochID, inf
 }
 
 // ChunkProducerFromPrev returns the producer of a shard's chunk on a parent block. This producer
-// must sign the chunk, and the chunk counts in its statistics (nearcore
-// get_chunk_producer_info_from_prev_block). The result must not be changed. Errors: ErrSharding,
-// ErrChunkProducerNotInDB. ErrMissingBlock if the parent is unknown or, from protocol version 87
-// on, the parent's parent.
+// must sign the chunk, and the chunk counts in the producer's statistics (nearcore
+// get_chunk_producer_info_from_prev_block). The caller must not change the result. Errors:
+// ErrSharding, ErrChunkProducerNotInDB. ErrMissingBlock if the parent is unknown or, from protocol
+// version 87 on, if the parent's parent is unknown.
 func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
 	shard primitives.ShardID) (*primitives.ValidatorStake, error) {
 	p, err := m.BlockInfo(parent)
@@ -106,8 +109,8 @@ func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
 
 // ChunkProducerInEpoch does the same as ChunkProducerFromPrev for old blocks, whose parent may have
 // been garbage collected. id is the block's epoch, at the parent's height. find returns the
-// BlockInfo of the parent or the anchor if this Manager does not have it. find is called only from
-// protocol version 87 on.
+// BlockInfo of the parent or the anchor if this Manager does not have it. ChunkProducerInEpoch
+// calls find only from protocol version 87 on.
 func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.Hash, at primitives.Height,
 	shard primitives.ShardID, find func(primitives.Hash) (*BlockInfo, error)) (*primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
@@ -131,11 +134,11 @@ func (m *Manager) ChunkProducerInEpoch(id primitives.EpochID, parent primitives.
 	return m.anchoredChunkProducer(p.PrevHash, id, shard, at+1, old)
 }
 
-// AnchoredChunkProducer returns the producer of a shard's chunk, given its epoch, anchor and
-// height_created. The parent need not be known (nearcore get_chunk_producer_info_anchored). For
+// AnchoredChunkProducer returns the producer of a shard's chunk, given the chunk's epoch, anchor
+// and height_created. The parent need not be known (nearcore get_chunk_producer_info_anchored). For
 // children of the genesis the anchor is zero. If the parent is known, the caller must check that
-// epoch, anchor and height match the parent. The result must not be changed. Errors: ErrSharding.
-// From protocol version 87 on also ErrMissingBlock if the anchor is unknown, and
+// epoch, anchor and height match the parent. The caller must not change the result. Errors:
+// ErrSharding. From protocol version 87 on also ErrMissingBlock if the anchor is unknown, and
 // ErrChunkProducerNotInDB if the anchor has no row.
 func (m *Manager) AnchoredChunkProducer(anchor primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
@@ -165,8 +168,8 @@ func (m *Manager) anchoredChunkProducer(anchor primitives.Hash, id primitives.Ep
 }
 
 // ForecastChunkProducer returns the likely producer of a shard's chunk at a height above a recorded
-// block head (see ChunkForecast). id is the epoch of head's children or a later epoch. Use the
-// result only for routing and forecasts. It must not be changed.
+// block head (see ChunkForecast). id is the epoch of head's children or an epoch after that. Use
+// the result only for routing and forecasts, and do not change it.
 func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	f, err := m.ForecastChunks(head, id)
@@ -185,8 +188,8 @@ func (m *Manager) ForecastChunkProducer(head primitives.Hash, id primitives.Epoc
 }
 
 // ChunkForecast draws the likely chunk producers of an epoch, as of some block. For the height
-// after that block the result is certain. For later heights the forecast assumes that no height is
-// skipped and that the blacklist does not change.
+// after that block the result is certain. For greater heights the forecast assumes that no height
+// is skipped and that the blacklist does not change.
 type ChunkForecast struct {
 	info   *EpochInfo
 	layout primitives.ShardLayout
@@ -195,8 +198,8 @@ type ChunkForecast struct {
 	next   []ValidatorID     // chunk producers at height, by shard index; nil: height is in another epoch
 }
 
-// ForecastChunks returns the forecast for an epoch as of the recorded block head. It uses the
-// blacklist of head, or no blacklist if head is of another epoch.
+// ForecastChunks returns the forecast for an epoch as of the recorded block head. ForecastChunks
+// uses the blacklist of head, or no blacklist if head is of another epoch.
 func (m *Manager) ForecastChunks(head primitives.Hash, id primitives.EpochID) (*ChunkForecast, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
@@ -264,12 +267,13 @@ func (m *Manager) ChunkProducerBlacklist(anchor primitives.Hash) ([][]ValidatorI
 }
 
 // blacklist returns the blacklists of an anchor, by shard index, or nil if no shard has a
-// candidate. info and layout are those of the anchor's epoch. The lists depend only on the last
-// final block, which is the key of their cache.
+// candidate. info and layout belong to the anchor's epoch. The blacklists depend only on the last
+// final block, which is the key of the cache Manager.lists.
 //
-// The height of the last final block alone decides whether it is in the anchor's epoch. So the
-// BlockInfo of a final block in an earlier epoch is not needed; it may be unknown after an epoch
-// sync. Errors: ErrMissingBlock if the last final block is in the anchor's epoch and unknown.
+// The height of the last final block alone decides whether that block is in the anchor's epoch. So
+// blacklist does not need the BlockInfo of a final block in the epoch before, which may be unknown
+// after an epoch sync. Errors: ErrMissingBlock if the last final block is in the anchor's epoch and
+// unknown.
 func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 	layout primitives.ShardLayout) ([]shardBlacklist, error) {
 	if anchor.LastFinalBlockHash.IsZero() {
@@ -295,8 +299,8 @@ func (m *Manager) blacklist(anchor *BlockInfo, info *EpochInfo,
 	}
 	if m.aggregator == nil {
 		// After a restart, a forecast may be requested before the next block arrives. Keep these
-		// statistics, because counting a long epoch takes seconds. The next block continues from
-		// them.
+		// statistics, because counting a long epoch takes seconds. RecordBlockInfo of the next
+		// block continues from these statistics.
 		m.aggregator = a
 	}
 	lists, err := m.listShards(a, info, layout)
@@ -344,8 +348,8 @@ func (e *EpochInfo) sampleWithout(lists []shardBlacklist, layout primitives.Shar
 }
 
 // anchorRows returns the ChunkProducers of a block: the producers of the chunks in the block's
-// epoch whose anchor is the block, by shard index. It returns nil before protocol version 87. The
-// block's epoch fields must be set, and its ancestors must be recorded.
+// epoch whose anchor is the block, by shard index. anchorRows returns nil before protocol version
+// 87. The block's epoch fields must be set, and the block's ancestors must be recorded.
 func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
 	info, err := m.EpochInfo(b.EpochID)
 	if err != nil || info.ProtocolVersion < EarlyKickoutVersion {
@@ -369,13 +373,15 @@ func (m *Manager) anchorRows(b *BlockInfo) ([]ValidatorID, error) {
 // EarlyKickoutStats contains nearcore's metrics near_early_kickout_* of one shard.
 type EarlyKickoutStats struct {
 	Shard      primitives.ShardID
-	Reassigned uint64 // number of rows whose producer is not the canonical one
-	Kept       uint64 // number of rows for which all producers qualified for exclusion, so that the best one was kept
-	Candidates int    // number of producers that qualify for exclusion after the last recorded block
+	Reassigned uint64 // number of rows whose producer is not the canonical producer
+	// number of rows for which all producers qualified for exclusion, so that the best producer was
+	// kept
+	Kept       uint64
+	Candidates int // number of producers that qualify for exclusion after the last recorded block
 }
 
-// EarlyKickoutStats returns the counters since the start of the process, by shard ID. It returns
-// nil before protocol version 87.
+// EarlyKickoutStats returns the counters since the start of the process, by shard ID.
+// EarlyKickoutStats returns nil before protocol version 87.
 func (m *Manager) EarlyKickoutStats() []EarlyKickoutStats {
 	out := slices.Collect(maps.Values(m.kickouts))
 	slices.SortFunc(out, func(a, b EarlyKickoutStats) int { return cmp.Compare(a.Shard, b.Shard) })
@@ -423,10 +429,10 @@ func (e *EpochInfo) anchorRows(layout primitives.ShardLayout, lists []shardBlack
 	return rows, nil
 }
 
-// SetFirstChunkProducers sets ChunkProducers of the first block after an epoch sync proof. It
-// assumes an empty blacklist, because the statistics before this block are unknown. info is the
-// info of the block's epoch (nearcore chain/epoch-manager/src/lib.rs init_after_epoch_sync).
-// Errors: ErrSharding.
+// SetFirstChunkProducers sets ChunkProducers of the first block after an epoch sync proof.
+// SetFirstChunkProducers assumes an empty blacklist, because the statistics before this block are
+// unknown. info is the info of the block's epoch (nearcore chain/epoch-manager/src/lib.rs
+// init_after_epoch_sync). Errors: ErrSharding.
 func (b *BlockInfo) SetFirstChunkProducers(info *EpochInfo) (err error) {
 	if info.ProtocolVersion < EarlyKickoutVersion {
 		return nil
@@ -455,8 +461,9 @@ func (s *StoredBlockInfo) DecodeBorsh(r *borsh.Reader) {
 	ReadChunkProducers(r, s.BlockInfo)
 }
 
-// AppendChunkProducers appends a block's ChunkProducers as a list of u64, or nothing if it is
-// empty. Nothing may follow it.
+// AppendChunkProducers appends a block's ChunkProducers as a list of u64, or nothing if
+// ChunkProducers is empty. The encoding must end there, because an empty list cannot be
+// distinguished from the end.
 func AppendChunkProducers(b []byte, info *BlockInfo) []byte {
 	if len(info.ChunkProducers) == 0 {
 		return b

@@ -20,8 +20,8 @@ const (
 const dynamicReshardingVersion primitives.ProtocolVersion = 85
 
 // EpochInfo contains the validators of an epoch and their roles (nearcore
-// core/primitives/src/epoch_info.rs). It is computed at the end of the epoch two before, and never
-// changes. It is shared, so callers must not change it.
+// core/primitives/src/epoch_info.rs). The EpochInfo of an epoch is computed at the end of the epoch
+// two before, and never changes. An EpochInfo is shared, so callers must not change it.
 type EpochInfo struct {
 	Version          byte
 	EpochHeight      uint64 // ordinal number of the epoch; 1 for each of the first two epochs
@@ -37,7 +37,8 @@ type EpochInfo struct {
 	ProtocolVersion  primitives.ProtocolVersion
 	ShardLayout      primitives.ShardLayout // only in V5
 	LastResharding   *uint64                // only in V5: epoch height of the latest layout change; nil: none
-	// RngSeed is the random_value of the last block of the second epoch before this one. V2 has none.
+	// RngSeed is the random_value of the last block of the second epoch before this epoch. An
+	// EpochInfo V2 has no seed.
 	RngSeed       primitives.Hash
 	BlockSampler  *primitives.StakeWeightedIndex   // not in V2
 	ChunkSamplers []*primitives.StakeWeightedIndex // not in V2; by shard index
@@ -105,7 +106,7 @@ func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 
 // SampleChunkProducer returns the canonical producer of a shard's chunk for a height: the producer
 // drawn without a blacklist. shard is the index in layout. From protocol version 87 on, the actual
-// producer may differ (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
+// producer may be another validator (Manager.ChunkProducerFromPrev). Errors: ErrSharding.
 func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex,
 	h primitives.Height) (ValidatorID, error) {
 	ids := layout.ShardIDs()
@@ -129,8 +130,8 @@ func (e *EpochInfo) chunkProducerSeed(h primitives.Height, shard primitives.Shar
 }
 
 // SampleChunkValidators returns, by shard index, the validators that endorse a chunk with
-// height_created h, in the order of their endorsements. Each has a part of its stake as weight. It
-// returns nil for EpochInfo V2.
+// height_created h, in the order of their endorsements. The weight of a validator is a part of its
+// stake. SampleChunkValidators returns nil for EpochInfo V2.
 func (e *EpochInfo) SampleChunkValidators(h primitives.Height) [][]WeightedValidator {
 	if e.Version == EpochInfoV2 {
 		return nil

@@ -43,8 +43,8 @@ func (e *EpochInfo) AppendBorsh(b []byte) []byte {
 	return e.Mandates.AppendBorsh(b)
 }
 
-// DecodeBorsh reads the tag and the fields. It refuses IDs and tables that could make a query
-// panic.
+// DecodeBorsh reads the tag and the fields. DecodeBorsh refuses IDs and tables that could make a
+// query panic.
 func (e *EpochInfo) DecodeBorsh(r *borsh.Reader) {
 	e.Version = r.Byte()
 	if e.Version != EpochInfoV2 && e.Version != EpochInfoV4 && e.Version != EpochInfoV5 {

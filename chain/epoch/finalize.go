@@ -52,7 +52,7 @@ func (m *Manager) finalizeEpoch(block *BlockInfo, rngSeed primitives.Hash, chang
 		reward: rewards, minted: minted, version: e.version, layout: layout, lastResharding: resharded,
 		strategy: selectStrategy(e.version, nextLayout, layout),
 	})
-	if errors.Is(err, ErrNotEnoughValidators) { // if too few validators are left, those of T+1 stay
+	if errors.Is(err, ErrNotEnoughValidators) { // if too few validators are left, the validators of T+1 stay
 		again := *e.next
 		again.EpochHeight++
 		info, err = &again, nil
@@ -87,7 +87,7 @@ func (m *Manager) epochEnd(block *BlockInfo) (*epochEnd, error) {
 }
 
 // summarize determines the protocol version of T+2 and the kickouts. If there are several reasons
-// for a kickout, the last one counts.
+// for a kickout, the last reason counts.
 func (m *Manager) summarize(e *epochEnd) (err error) {
 	e.stats = e.aggregator.stats()
 	e.version, err = voteOnVersion(m.configs.ForVersion(e.next.ProtocolVersion), e.next.ProtocolVersion, e.info,
@@ -142,9 +142,9 @@ func (m *Manager) epochRewards(e *epochEnd) (AccountMap[primitives.Balance], pri
 	})
 }
 
-// nextNextLayout returns the layout of T+2 (nearcore lib.rs:679). config is T+2's config. If its
-// layout is static, that is the result. Otherwise the result is T+1's layout, with one shard split
-// if T's layout was dynamic, a split was decided in T, and the shard still exists.
+// nextNextLayout returns the layout of T+2 (nearcore lib.rs:679). config is T+2's config. If the
+// layout in config is static, that layout is the result. Otherwise the result is T+1's layout, with
+// one shard split if T's layout was dynamic, a split was decided in T, and the shard still exists.
 func (m *Manager) nextNextLayout(e *epochEnd, config *Config,
 	next primitives.ShardLayout) (primitives.ShardLayout, error) {
 	if !config.ShardLayout.IsZero() {

@@ -10,7 +10,7 @@ import (
 
 // GenesisEpochInfo returns the EpochInfo of the first two epochs (nearcore
 // chain/epoch-manager/src/genesis.rs). Protocol version 29 (mainnet and testnet) uses the seat
-// rules of prodGenesis. Later versions select validators as in any other epoch.
+// rules of prodGenesis. A genesis of any other version selects validators as at an epoch's end.
 func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 	config := configs.ForVersion(g.ProtocolVersion)
 	var reward AccountMap[primitives.Balance]

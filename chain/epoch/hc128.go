@@ -6,7 +6,7 @@ import (
 )
 
 // hc128 is the stream cipher HC-128 as in rand_hc's Hc128Rng. The first half of the seed is the
-// key, the second half the IV. It is used only to draw the seats of the genesis of mainnet and
+// key, the second half the IV. hc128 is used only to draw the seats of the genesis of mainnet and
 // testnet. Each step changes one table entry and outputs one word.
 type hc128 struct {
 	p, q [512]uint32
@@ -30,7 +30,7 @@ func newHC128(seed [32]byte) *hc128 {
 	h := new(hc128)
 	copy(h.p[:], w[256:])
 	copy(h.q[:], w[768:])
-	for i := range 512 { // run 1024 steps; their outputs replace the table entries
+	for i := range 512 { // run 1024 steps; the output of each step replaces a table entry
 		h.p[i] = h.next()
 	}
 	for i := range 512 {
@@ -63,8 +63,8 @@ func (h *hc128) Uint64() uint64 {
 	return low | uint64(h.next())<<32
 }
 
-// below returns a random number below bound, as the rand crate of 2020 does. That version rejects a
-// draw at the edge of the zone; later versions accept it.
+// below returns a random number below bound, as the rand crate of 2020 does. The rand crate of 2020
+// rejects a draw at the edge of the zone; newer versions of rand accept the draw.
 func (h *hc128) below(bound uint64) uint64 {
 	zone := bound<<bits.LeadingZeros64(bound) - 1
 	for {

@@ -14,9 +14,9 @@ type IdleForecast struct {
 	end         primitives.Height // first height after the planned end of the block's epoch
 }
 
-// ForecastIdle returns the forecast for an account in the epoch of a recorded block. Its method
-// Heights takes long, because it draws the producers of a whole epoch. Heights does not use the
-// Manager, so it may run concurrently with it.
+// ForecastIdle returns the forecast for an account in the epoch of a recorded block. The forecast's
+// method Heights takes long, because Heights draws the producers of a whole epoch. Heights does not
+// use the Manager, so Heights may run concurrently with the Manager's methods.
 func (m *Manager) ForecastIdle(head primitives.Hash, account primitives.AccountID) (*IdleForecast, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
@@ -43,9 +43,9 @@ func (m *Manager) ForecastIdle(head primitives.Hash, account primitives.AccountI
 // block's height to the planned end of the epoch (nearcore
 // chain/client/src/view_client_actor.rs:310 get_maintenance_windows).
 //
-// From protocol version 87 on, chunk producers come from a ChunkForecast. The next height is
-// certain. For later heights, the forecast assumes that no height is skipped and that no further
-// producer is excluded. An excluded account has no chunks to produce.
+// From protocol version 87 on, chunk producers come from a ChunkForecast. The result for the next
+// height is certain. For the heights after it, the forecast assumes that no height is skipped and
+// that no further producer is excluded. An excluded account has no chunks to produce.
 func (f *IdleForecast) Heights() (out []HeightRange, err error) {
 	for h := f.first; h < f.end; h++ {
 		is, err := f.isBusy(h)

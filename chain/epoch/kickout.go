@@ -11,10 +11,10 @@ import (
 )
 
 // kickForPerformance returns the validators that produced too few blocks, chunks or endorsements in
-// an epoch, by the thresholds of its config (nearcore lib.rs:372). The best validators, up to the
-// share of stake that must be kept, are exempt. At least one validator is kept: if all were kicked
-// out in this epoch or the one before, the validator with the most blocks is kept. stats is by
-// validator ID. prevKickout contains the kickouts in T+1's info.
+// an epoch, by the thresholds of the epoch's config (nearcore lib.rs:372). The best validators, up
+// to the share of stake that must be kept, are exempt. At least one validator is kept: if all
+// validators were kicked out in this epoch or the epoch before, the validator with the most blocks
+// is kept. stats is by validator ID. prevKickout contains the kickouts in T+1's info.
 func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats,
 	prevKickout AccountMap[KickoutReason]) (AccountMap[KickoutReason], error) {
 	exempt, err := exemptValidators(c, info, stats, prevKickout)
@@ -54,7 +54,7 @@ func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats,
 }
 
 // exemptValidators selects validators by descending online ratio until their stake reaches the
-// amount that must be kept. It skips validators in prevKickout.
+// amount that must be kept. exemptValidators skips validators in prevKickout.
 func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
 	prevKickout AccountMap[KickoutReason]) ([]bool, error) {
 	total, ok := sumStakes(info.Validators)

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// KickoutKind is the variant of a KickoutReason. Its number is the borsh tag.
+// KickoutKind is the variant of a KickoutReason. The number of a KickoutKind is the borsh tag.
 type KickoutKind byte
 
 // The variants (nearcore core/primitives/src/types.rs:1253), with nearcore's JSON names. The

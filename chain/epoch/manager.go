@@ -16,8 +16,9 @@ const (
 	listCacheSize     = 64 // nearcore has no such cache
 )
 
-// Store returns rows of earlier Changes, when the Manager's caches lack them. For a missing row it
-// returns nil (or false) without an error. Returned values are shared and must not be changed.
+// Store returns rows of persisted Changes that the Manager's caches lack. For a missing row a
+// method returns nil (or false) without an error. Returned values are shared, so the Manager's
+// callers must not change them.
 type Store interface {
 	BlockInfo(primitives.Hash) (*BlockInfo, error)
 	EpochInfo(primitives.EpochID) (*EpochInfo, error)
@@ -32,17 +33,17 @@ type Changes struct {
 	// EpochStart means that the block is the first of the epoch BlockInfo.EpochID, which therefore
 	// starts at BlockInfo.Height.
 	EpochStart bool
-	// NextNextEpoch is the info of the epoch after the next epoch, whose ID is BlockInfo.Hash. It is
-	// set if the block is the last of its epoch, or the genesis.
+	// NextNextEpoch is the info of the epoch after the next epoch, whose ID is BlockInfo.Hash.
+	// NextNextEpoch is set if the block is the last of its epoch, or the genesis.
 	NextNextEpoch *EpochInfo
-	// Summary is the summary of the epoch BlockInfo.EpochID. It is set together with NextNextEpoch,
-	// except for the genesis.
+	// Summary is the summary of the epoch BlockInfo.EpochID. Summary is set together with
+	// NextNextEpoch, except for the genesis.
 	Summary *EpochSummary
 }
 
-// Manager computes the epochs on all branches of a chain (nearcore EpochManager). Its only I/O is
-// its Store. It keeps a bounded number of rows in memory. A new Manager on the same Store can
-// continue at any time. Not safe for concurrent use, because queries change caches.
+// Manager computes the epochs on all branches of a chain (nearcore EpochManager). The Manager's
+// only I/O is its Store. The Manager keeps a bounded number of rows in memory. A new Manager on the
+// same Store can continue at any time. Not safe for concurrent use, because queries change caches.
 type Manager struct {
 	configs *Configs
 	rewards RewardCalculator
@@ -59,16 +60,16 @@ type Manager struct {
 	syncData *cache[primitives.Hash, primitives.Hash]
 
 	kickout earlykickout.Thresholds
-	// lists caches blacklists. The key is the last final block, which determines them. A nil list
-	// means that there are no candidates.
+	// lists caches blacklists. The key is the last final block, which determines the blacklists. A
+	// nil list means that there are no candidates.
 	lists    *cache[primitives.Hash, []shardBlacklist]
 	kickouts map[primitives.ShardID]EarlyKickoutStats
 
-	aggregator *Aggregator // statistics up to the last final block; nil before the first one
+	aggregator *Aggregator // statistics up to the last final block; nil before the first final block
 	finalized  primitives.Height
-	// earlier has two earlier copies of aggregator, the newer copy first. The second copy is at
-	// least earlierEvery heights older than aggregator, unless the epoch manager was just created or
-	// rewound.
+	// earlier has two copies of aggregator as it was at lower heights, the copy of the greater
+	// height first. The second copy is at least earlierEvery heights below aggregator, unless the
+	// epoch manager was just created or rewound.
 	earlier [2]earlierStats
 }
 

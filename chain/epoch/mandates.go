@@ -21,7 +21,7 @@ type WeightedValidator struct {
 
 // ValidatorMandates divides the stakes of an epoch into mandates of equal price. At each height the
 // mandates are distributed among the shards (nearcore core/primitives/src/validator_mandates). All
-// validators take part, whatever their other roles.
+// validators take part, whether or not they produce blocks or chunks.
 type ValidatorMandates struct {
 	TargetPerShard  uint64
 	NumShards       uint64
@@ -30,8 +30,8 @@ type ValidatorMandates struct {
 	Partials        []WeightedValidator // the stake of each validator beyond its whole mandates, if any
 }
 
-// newValidatorMandates returns the mandates of an epoch. It returns ErrConfig if a validator would
-// have 65536 mandates or more. nearcore panics in that case.
+// newValidatorMandates returns the mandates of an epoch. newValidatorMandates returns ErrConfig if
+// a validator would have 65536 mandates or more. nearcore panics in that case.
 func newValidatorMandates(targetPerShard, numShards uint64,
 	validators []primitives.ValidatorStake) (ValidatorMandates, error) {
 	m := ValidatorMandates{TargetPerShard: targetPerShard, NumShards: numShards}
@@ -56,8 +56,8 @@ func newValidatorMandates(targetPerShard, numShards uint64,
 }
 
 // mandatePrice returns the highest price that leads to exactly the target number of whole mandates.
-// If no price does, it returns the highest price that leads to more mandates than the target
-// (nearcore compute_price.rs). The target is at most the total stake in yoctoNEAR.
+// If no price does, mandatePrice returns the highest price that leads to more mandates than the
+// target (nearcore compute_price.rs). The target is at most the total stake in yoctoNEAR.
 func mandatePrice(targetPerShard, numShards uint64,
 	validators []primitives.ValidatorStake) (primitives.Balance, error) {
 	var total primitives.Balance
@@ -82,8 +82,8 @@ func mandatePrice(targetPerShard, numShards uint64,
 		}
 		return n
 	}
-	// count decreases as the price grows. Both loops keep the invariant that the result is at least
-	// low and less than high.
+	// count decreases as the price grows. The loop keeps the invariant that the returned price is
+	// at least low and less than high.
 	one := primitives.Yocto(1)
 	low, high := one, total
 	exact := count(low) == target
@@ -111,9 +111,10 @@ func mandatePrice(targetPerShard, numShards uint64,
 }
 
 // sample distributes the mandates and partials among the shards. It returns, by shard index, the
-// validators in the order of their endorsements (nearcore validator_mandates/mod.rs:122). The
-// shuffled mandates are dealt round robin to NumShards rows. Row r goes to the r-th shard of a
-// shuffled list of shards. The partials are dealt in the same way, with a second list of shards.
+// validators in the order of their endorsements (nearcore validator_mandates/mod.rs:122). sample
+// deals the shuffled mandates round robin to NumShards rows. Row r goes to the r-th shard of a
+// shuffled list of shards. sample deals the shuffled partials in the same way, with a second
+// shuffled list of shards.
 func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValidator {
 	n := int(m.NumShards)
 	shuffledShards := func() []int {

@@ -8,8 +8,8 @@ import (
 )
 
 // quoRem returns a/b and a mod b of unsigned 128-bit numbers. b must not be 0. If b >= 2^64, quoRem
-// estimates the quotient from the high words. The estimate is at most one too low, and is
-// corrected.
+// estimates the quotient from the high words. The estimate is at most one too low; quoRem then
+// corrects it.
 func quoRem(a, b primitives.Balance) (q, r primitives.Balance) {
 	if b.Hi == 0 {
 		q, rem := a.DivMod64(b.Lo)
@@ -50,7 +50,7 @@ func bigMul(xs ...*big.Int) *big.Int {
 	return p
 }
 
-// sumStakes returns the sum of stakes. ok is false if it overflows.
+// sumStakes returns the sum of stakes. ok is false if the sum overflows.
 func sumStakes(vs []primitives.ValidatorStake) (sum primitives.Balance, ok bool) {
 	ok = true
 	for i := range vs {

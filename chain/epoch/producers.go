@@ -34,7 +34,8 @@ func (m *Manager) BlockProducer(id primitives.EpochID, h primitives.Height) (*pr
 
 // CanonicalChunkProducer returns the canonical producer of a shard's chunk with this
 // height_created: the producer drawn without a blacklist. From protocol version 87 on, the actual
-// producer may differ (ChunkProducerFromPrev). The result must not be changed. Errors: ErrSharding.
+// producer may be another validator (ChunkProducerFromPrev). The caller must not change the result.
+// Errors: ErrSharding.
 func (m *Manager) CanonicalChunkProducer(id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) (*primitives.ValidatorStake, error) {
 	info, layout, index, err := m.shard(id, shard)
@@ -48,7 +49,7 @@ func (m *Manager) CanonicalChunkProducer(id primitives.EpochID, shard primitives
 	return &info.Validators[v], nil
 }
 
-// shard returns an epoch's info and layout, and the index of a shard in it.
+// shard returns an epoch's info and layout, and the index of a shard in that layout.
 func (m *Manager) shard(id primitives.EpochID,
 	shard primitives.ShardID) (*EpochInfo, primitives.ShardLayout, primitives.ShardIndex, error) {
 	info, err := m.EpochInfo(id)
@@ -70,8 +71,8 @@ func (m *Manager) shard(id primitives.EpochID,
 }
 
 // ChunkValidators returns the validators that endorse a shard's chunk with the given
-// height_created. Their order is that of the signatures in the block's body and of the bits in its
-// header. Errors: ErrSharding.
+// height_created. The validators are in the order of the signatures in the block's body and of the
+// bits in the block's header. Errors: ErrSharding.
 func (m *Manager) ChunkValidators(id primitives.EpochID, shard primitives.ShardID,
 	h primitives.Height) ([]ChunkValidator, error) {
 	info, _, index, err := m.shard(id, shard)
@@ -239,8 +240,8 @@ func (m *Manager) partCounts() (data, total int) {
 	return primitives.ChunkPartCounts(int(m.configs.ForVersion(m.configs.genesisPV).NumBlockProducerSeats))
 }
 
-// PartOwner returns the account that stores and forwards the parts with this number. It is the same
-// for all chunks of an epoch.
+// PartOwner returns the account that stores and forwards the parts with this number. The owner is
+// the same for all chunks of an epoch.
 func (m *Manager) PartOwner(id primitives.EpochID, part uint64) (primitives.AccountID, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {

@@ -19,13 +19,13 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 	}
 }
 
-// RecordBlockInfo adds a block whose parent is recorded (nearcore lib.rs:880). It sets the block's
-// epoch fields and ChunkProducers, and returns the Changes to persist. rngSeed is the header's
-// random_value. The Changes are empty if the block was recorded before and is still in the cache.
-// Callers must not record older blocks again.
+// RecordBlockInfo adds a block whose parent is recorded (nearcore lib.rs:880). RecordBlockInfo sets
+// the block's epoch fields and ChunkProducers, and returns the Changes to persist. rngSeed is the
+// header's random_value. The Changes are empty if the block was recorded before and is still in the
+// cache. Callers must not record a block again that may have left the cache.
 //
-// If the caller cannot persist the Changes, it must pass them to Forget. After an error nothing was
-// recorded. Errors: ErrBlockInfo, ErrMissingBlock, errors at the end of an epoch.
+// If the caller cannot persist the Changes, the caller must pass the Changes to Forget. After an
+// error nothing was recorded. Errors: ErrBlockInfo, ErrMissingBlock, errors at the end of an epoch.
 func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Changes, error) {
 	if block.Hash.IsZero() {
 		return Changes{}, fmt.Errorf("%w: the block hash is zero", ErrBlockInfo)
@@ -76,7 +76,7 @@ func (m *Manager) Forget(c *Changes) {
 	}
 }
 
-// enterEpoch sets the block's epoch and the first block of that epoch. It also checks the
+// enterEpoch sets the block's epoch and the first block of that epoch. enterEpoch also checks the
 // conditions that the statistics require.
 func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	prev, err := m.BlockInfo(block.PrevHash)
@@ -111,8 +111,9 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	return nil
 }
 
-// recordEffects ends the epoch if block is its last one, advances the aggregator to the last final
-// block, and sets the block's ChunkProducers. Ending the epoch may fail, so it comes first.
+// recordEffects ends the epoch if block is the epoch's last, advances the aggregator to the last
+// final block, and sets the block's ChunkProducers. Ending the epoch may fail, so recordEffects
+// does that first.
 func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, changes *Changes) error {
 	last, err := m.isLast(block)
 	if err != nil {
@@ -141,11 +142,12 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 }
 
 // earlierEvery is the number of heights between the copies of the aggregator in m.earlier. Queries
-// ask for statistics as of persisted blocks. m.aggregator may already be above these, because
-// imported blocks have advanced it and up to engine.MaxAhead of them are not persisted yet.
+// ask for statistics as of persisted blocks. m.aggregator may already be above the persisted
+// blocks, because imported blocks have advanced m.aggregator and up to engine.MaxAhead imported
+// blocks are not persisted yet.
 const earlierEvery = 32
 
-// earlierStats is a copy of the aggregator as of the final block at height. It never changes.
+// earlierStats is a copy of the aggregator as of the final block at height. The copy never changes.
 type earlierStats struct {
 	*Aggregator
 	height primitives.Height
@@ -160,7 +162,8 @@ func (m *Manager) keepEarlier() {
 	m.earlier[0], m.earlier[1] = earlierStats{m.aggregator.clone(), m.finalized}, last
 }
 
-// statsAt returns the aggregator, or the copy of it, that ends with a block. nil: there is none.
+// statsAt returns the aggregator, or a copy in m.earlier, whose last block is the given block. It
+// returns nil if none of them ends with that block.
 func (m *Manager) statsAt(block primitives.Hash, id primitives.EpochID) *Aggregator {
 	for _, a := range []*Aggregator{m.aggregator, m.earlier[0].Aggregator, m.earlier[1].Aggregator} {
 		if a != nil && a.LastBlock == block && a.EpochID == id {
@@ -170,11 +173,11 @@ func (m *Manager) statsAt(block primitives.Hash, id primitives.EpochID) *Aggrega
 	return nil
 }
 
-// aggregate returns the statistics of a block's epoch up to this block. It continues from
-// m.aggregator, or from a copy in m.earlier, if the LastBlock of either is an ancestor in the same
-// epoch. Otherwise, and after a restart, it counts from the first block of the epoch on, which
-// takes seconds in a long epoch. If reuse is set, aggregate may change m.aggregator itself, and the
-// caller must store the result there.
+// aggregate returns the statistics of a block's epoch up to this block. aggregate continues from
+// m.aggregator, or from a copy in m.earlier, if the LastBlock of the statistics is an ancestor in
+// the block's epoch. Otherwise, and after a restart, aggregate counts from the first block of the
+// epoch on, which takes seconds in a long epoch. If reuse is set, aggregate may change m.aggregator
+// itself, and the caller must store the result there.
 func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
 	head, err := m.BlockInfo(hash)
 	if err != nil {
@@ -217,8 +220,9 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 		if err != nil {
 			return nil, err
 		}
-		// The assignment was drawn when the block was validated. It is still in the cache unless
-		// many blocks were validated since. Otherwise draw it again.
+		// The assignment was drawn when the block was validated. The assignment is still in the
+		// cache unless many blocks were validated since. If the cache lacks the assignment, draw it
+		// again.
 		height := s.parent.Height + 1
 		assignment, drawn := m.samples.get(sampleKey{head.EpochID, height})
 		if !drawn {

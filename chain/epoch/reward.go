@@ -38,16 +38,16 @@ type rewardInput struct {
 	onlineMin   Ratio
 	onlineMax   Ratio
 	// cutoff is a percentage of endorsements. A validator with at least this percentage gets credit
-	// for all endorsements. A validator with less gets credit for none. A negative cutoff has no
-	// effect.
+	// for all endorsements. A validator with a lower percentage gets credit for no endorsements. A
+	// negative cutoff has no effect.
 	cutoff    int
 	inflation Ratio
 }
 
 // calculate returns the rewards and the minted amount. The minted amount is the sum of the rewards,
 // with two exceptions. If the treasury is a validator, only its validator reward is listed, but
-// minted includes both of its rewards. If all validators are excluded, the treasury's reward is
-// listed, but minted is 0.
+// minted includes the treasury's validator reward and its treasury reward. If all validators are
+// excluded, the treasury's reward is listed, but minted is 0.
 func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance],
 	minted primitives.Balance, err error) {
 	overflow := func(what string) error { return fmt.Errorf("%s: %w", what, primitives.ErrOverflow) }
@@ -92,7 +92,8 @@ func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primi
 }
 
 // validatorReward returns pool*stake/total, scaled by the online ratio: by 0 at onlineMin and by 1
-// at onlineMax. The stake division comes first. Both divisions round down.
+// at onlineMax. The division by total comes before the scaling. Each of the two divisions rounds
+// down.
 func (in *rewardInput) validatorReward(id int, pool, total *big.Int) *big.Int {
 	s := &in.stats[id]
 	num, den := s.onlineRatio(in.cutoff)

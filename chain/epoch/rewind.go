@@ -30,7 +30,8 @@ func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 	}
 }
 
-// childCacheSize is the size of a child's caches. It is small because there may be many children.
+// childCacheSize is the size of a child's caches. The caches are small because there may be many
+// children.
 const childCacheSize = 64
 
 // Child returns a Manager for a chain that continues independently from a Mark. store must contain

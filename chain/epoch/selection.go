@@ -50,8 +50,8 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 		}
 	}
 
-	// Each role takes a prefix of the same ordered candidates. So ascending IDs are in the order of
-	// the candidates.
+	// Each role takes a prefix of one ordered list of candidates. So ascending IDs are in the order
+	// of the candidates.
 	out.Validators = candidates[:roles.seated():roles.seated()]
 	for id, v := range out.Validators {
 		out.ValidatorIndex = append(out.ValidatorIndex, AccountEntry[ValidatorID]{v.AccountID, ValidatorID(id)})
@@ -80,8 +80,8 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 }
 
 // applyEpochUpdate merges the proposals of T with the validators of T+1, removes kicked out
-// validators, and adds rewards to stakes. It sets each account's stake in out.StakeChange. It
-// returns the candidates in the order of compareStakes.
+// validators, and adds rewards to stakes. applyEpochUpdate sets each account's stake in
+// out.StakeChange, and returns the candidates in the order of compareStakes.
 func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.ValidatorStake, error) {
 	var byAccount AccountMap[primitives.ValidatorStake]
 	for _, p := range in.proposals {
@@ -161,10 +161,11 @@ func selectRoles(c *Config, candidates []primitives.ValidatorStake) (r validator
 }
 
 // selectValidators takes candidates in order while there are seats, and while the candidate's stake
-// exceeds minRatio of the sum of all stakes up to and including its own. It returns their number
-// and the threshold. If all seats are taken, the threshold is the stake of the last selected
-// candidate plus one. Otherwise it is the stake that would satisfy the ratio:
-// ceil(ratio*sum/(1-ratio)) (nearcore validator_selection.rs:357).
+// exceeds minRatio of the sum of all stakes up to and including that candidate's stake.
+// selectValidators returns the number of selected candidates and the threshold. If all seats are
+// taken, the threshold is the stake of the last selected candidate plus one. Otherwise the
+// threshold is the stake that would satisfy the ratio: ceil(ratio*sum/(1-ratio)) (nearcore
+// validator_selection.rs:357).
 func selectValidators(candidates []primitives.ValidatorStake, seats uint64,
 	minRatio Ratio) (n int, threshold primitives.Balance, err error) {
 	num, den := big.NewInt(int64(minRatio.Num)), big.NewInt(int64(minRatio.Den))

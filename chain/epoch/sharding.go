@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ShardLayoutFromPrev returns the layout of the epoch of a block, given its parent.
+// ShardLayoutFromPrev returns the layout of a block's epoch, given the block's parent.
 func (m *Manager) ShardLayoutFromPrev(parent primitives.Hash) (primitives.ShardLayout, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -41,9 +41,9 @@ func (m *Manager) epochLayout(hash primitives.Hash) (primitives.ShardLayout, err
 	return m.ShardLayout(id)
 }
 
-// PrevShard returns parent's layout and the shard in it that contained the accounts of a shard of
-// parent's children. It is the same shard unless the layout changes (nearcore adapter.rs
-// get_prev_shard_id_from_prev_hash). Errors: ErrSharding.
+// PrevShard returns parent's layout and the shard of that layout that contained the accounts of a
+// shard of parent's children. The result is that shard itself unless the layout changes (nearcore
+// adapter.rs get_prev_shard_id_from_prev_hash). Errors: ErrSharding.
 func (m *Manager) PrevShard(parent primitives.Hash,
 	shard primitives.ShardID) (primitives.ShardLayout, primitives.ShardID, primitives.ShardIndex, error) {
 	layout, err := m.ShardLayoutFromPrev(parent)
@@ -97,9 +97,9 @@ func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.Acco
 }
 
 // CaresAboutShardNextEpoch returns whether an account is a chunk producer of a shard in the epoch
-// after that of parent's children. After a split, being a chunk producer of one of the shard's
-// children counts. shard is in the layout of parent's children. The result is false for a shard
-// that does not exist in the next epoch.
+// after that of parent's children. If the shard is split, the result is whether the account is a
+// chunk producer of one of the shard's children. shard is in the layout of parent's children. The
+// result is false for a shard that does not exist in the next epoch.
 func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primitives.AccountID,
 	shard primitives.ShardID) (bool, error) {
 	id, err := m.NextEpochIDFromPrev(parent)
@@ -142,8 +142,8 @@ func (m *Manager) CanReshard(hash primitives.Hash, minEpochs uint64) (bool, erro
 }
 
 // MayProposeSplit returns the rules for split proposals of chunks in a block with this height and
-// parent (nearcore chain/chain/src/runtime/mod.rs:581). It returns nil if these chunks must not
-// propose a split.
+// parent (nearcore chain/chain/src/runtime/mod.rs:581). MayProposeSplit returns nil if these chunks
+// must not propose a split.
 func (m *Manager) MayProposeSplit(height primitives.Height, parent primitives.Hash) (*DynamicResharding, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -172,7 +172,7 @@ type ProposedSplit struct {
 
 // ShardSplit returns the shard_split for the header of a block with this height, parent, last final
 // block and chunk headers (nearcore chain/chain/src/validate.rs:193). chunks includes the headers
-// that are not new. It returns nil if no shard is split.
+// that are not new. ShardSplit returns nil if no shard is split.
 func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primitives.Hash,
 	chunks []*primitives.ChunkHeader) (*primitives.ShardSplit, error) {
 	last, err := m.IsProducedBlockLastInEpoch(height, parent, lastFinal)
@@ -204,10 +204,11 @@ func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primiti
 	return &primitives.ShardSplit{ShardID: p.ShardID, Boundary: p.Split.Boundary}, nil
 }
 
-// PickShardToSplit returns the accepted proposal. It is the first proposal in the order of
-// ForceSplitShards. If there is none for these shards, it is the proposal with the most memory, and
-// among equals the one with the highest shard ID. Valid chunks contain no proposals for blocked
-// shards. ok is false if there are no proposals.
+// PickShardToSplit returns the proposal that the block accepts: the first proposal in the order of
+// ForceSplitShards. If no shard of ForceSplitShards is proposed, PickShardToSplit returns the
+// proposal with the most memory, and among proposals with equal memory the one with the highest
+// shard ID. Valid chunks contain no proposals for blocked shards. ok is false if there are no
+// proposals.
 func PickShardToSplit(proposed []ProposedSplit, c *DynamicResharding) (best ProposedSplit, ok bool) {
 	for _, forced := range c.ForceSplitShards {
 		for _, p := range proposed {

@@ -6,12 +6,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Stats contains how many items a validator was expected to produce in an epoch, and how many it
-// produced.
+// Stats contains how many items a validator was expected to produce in an epoch, and how many items
+// the validator produced.
 type Stats struct{ Produced, Expected uint64 }
 
-// LessThan returns whether the validator produced less than percent of the expected number. It is
-// false if nothing was expected.
+// LessThan returns whether the validator produced less than percent of the expected number. The
+// result is false if nothing was expected.
 func (s Stats) LessThan(percent uint8) bool { return s.Produced*100 < uint64(percent)*s.Expected }
 
 func (s *Stats) count(made bool) {
@@ -57,9 +57,10 @@ func (v *ValidatorStats) DecodeBorsh(r *borsh.Reader) {
 }
 
 // onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements, as an
-// unreduced fraction (nearcore validator_stats.rs:17). It leaves out kinds of which none were
-// expected. If it leaves out all, the ratio is 0/1. cutoff is a percentage of endorsements: below
-// it they count as 0, from it on as 1. A negative cutoff has no effect.
+// unreduced fraction (nearcore validator_stats.rs:17). onlineRatio leaves out a kind of which no
+// item was expected. If it leaves out all three kinds, the ratio is 0/1. cutoff is a percentage of
+// endorsements: below cutoff the endorsements count as 0, from cutoff on as 1. A negative cutoff
+// has no effect.
 func (v *ValidatorStats) onlineRatio(cutoff int) (num, den *big.Int) {
 	endorsement := v.Endorsement
 	if cutoff >= 0 && endorsement.Expected > 0 {

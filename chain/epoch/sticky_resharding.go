@@ -30,9 +30,9 @@ func stickyStrategy(prev, next primitives.ShardLayout) assignmentStrategy {
 
 // packIntoChildren distributes a parent shard's producers among its children, in descending order
 // of stake (at equal stake, in ascending order of account). Each producer goes to the child with
-// the least stake so far. Among equals it goes to the child with the fewest producers, then to the
-// child with the lowest index (nearcore sticky_resharding.rs:76). A shard that is not split is its
-// own only child. The result replaces lists[child].
+// the least stake so far. Among children of equal stake, the producer goes to the child with the
+// fewest producers, and then to the child with the lowest index (nearcore sticky_resharding.rs:76).
+// A shard that is not split is its own only child. The result replaces lists[child].
 func packIntoChildren(lists [][]ValidatorID, stay []ValidatorID, children []int,
 	producers []primitives.ValidatorStake) {
 	children = slices.Sorted(slices.Values(children))

@@ -8,14 +8,15 @@ import (
 )
 
 // EpochSummary contains the results of an epoch, for validators queries about past epochs (nearcore
-// core/primitives/src/epoch_manager.rs EpochSummary). No hash covers it, so it may differ between
-// nodes.
+// core/primitives/src/epoch_manager.rs EpochSummary). No hash covers an EpochSummary, so the
+// summaries of two nodes may differ.
 type EpochSummary struct {
 	PrevEpochLastBlockHash primitives.Hash                       // also the ID of the next epoch
 	AllProposals           AccountMap[primitives.ValidatorStake] // the latest proposal of each account
 	ValidatorKickout       AccountMap[KickoutReason]
-	Stats                  AccountMap[ValidatorStats] // statistics of all validators, including those kicked out
-	NextNextEpochVersion   primitives.ProtocolVersion
+	// statistics of all validators, including validators that were kicked out
+	Stats                AccountMap[ValidatorStats]
+	NextNextEpochVersion primitives.ProtocolVersion
 }
 
 // AppendBorsh appends the fields.
@@ -51,9 +52,9 @@ func (s *EpochSummary) DecodeBorsh(r *borsh.Reader) {
 // voteOnVersion returns the protocol version of T+2. T's block producers vote by the version in
 // their latest block. The version with the most stake is the result if its stake exceeds the
 // threshold's share of the stake of all of T's block producers. Otherwise the result is T+1's
-// version (nearcore lib.rs:544). config and version are those of T+1. Of two versions with equal
-// stake, the higher one is taken. Two such versions cannot both reach a threshold of one half or
-// more.
+// version (nearcore lib.rs:544). config and version belong to T+1. Of two versions with equal
+// stake, voteOnVersion takes the higher version. Two such versions cannot both reach a threshold of
+// one half or more.
 func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo,
 	a *Aggregator) (primitives.ProtocolVersion, error) {
 	var total primitives.Balance

@@ -8,8 +8,8 @@ import (
 
 // StakeInfo returns the input for updating the validators' accounts in the first block of an epoch.
 // lastBlock is the last block of the previous epoch. stakes contains, for each account, its largest
-// stake in the three known epochs; this amount stays locked. rewards are the rewards of the epoch
-// that ended (nearcore lib.rs:1269).
+// stake in the three known epochs; the largest stake stays locked. rewards are the rewards of the
+// epoch that ended (nearcore lib.rs:1269).
 func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountMap[primitives.Balance], err error) {
 	id, err := m.EpochID(lastBlock)
 	if err != nil {
@@ -29,7 +29,7 @@ func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountM
 				stakes.Set(c.Account, c.Value)
 			}
 		}
-		rewards = info.ValidatorReward // replaced by later infos: only the last rewards are returned
+		rewards = info.ValidatorReward // the next infos in the loop replace it: only the last rewards are returned
 	}
 	return stakes, rewards, nil
 }
@@ -49,7 +49,7 @@ func (m *Manager) MinimumStake(parent primitives.Hash) (primitives.Balance, erro
 }
 
 // MintedAmount returns the amount minted in a child of parent: the rewards of parent's epoch if
-// parent is its last block, otherwise 0.
+// parent is the last block of that epoch, otherwise 0.
 func (m *Manager) MintedAmount(parent primitives.Hash) (primitives.Balance, error) {
 	last, err := m.IsNextBlockEpochStart(parent)
 	if err != nil || !last {
@@ -74,8 +74,8 @@ func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, e
 	if ends, err := m.isLast(last); err != nil || !ends {
 		return nil, err
 	}
-	// The hash covers some hundred KiB. It is requested for each block that claims to be the first
-	// of an epoch, so it is cached.
+	// The hash covers some hundred KiB. The engine requests the hash for each block that claims to
+	// be the first of an epoch, so the hash is cached.
 	if h, ok := m.syncData.get(parent); ok {
 		return &h, nil
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// UpgradeVote is a protocol version and the time from which validators vote for it.
+// UpgradeVote is a protocol version and the time from which validators vote for that version.
 type UpgradeVote struct {
 	From    int64 // time in seconds since 1970
 	Version primitives.ProtocolVersion
 }
 
 // UpgradeSchedule determines the protocol version for which a block producer votes with
-// latest_protocol_version in its headers (near-primitives 0.38.0 src/upgrade_schedule.rs). It is
-// immutable and safe for concurrent use.
+// latest_protocol_version in its headers (near-primitives 0.38.0 src/upgrade_schedule.rs). An
+// UpgradeSchedule is immutable and safe for concurrent use.
 type UpgradeSchedule struct {
 	newest primitives.ProtocolVersion // the newest version that this program supports
 	votes  []UpgradeVote              // votes by ascending time; empty: always vote for newest
@@ -42,8 +42,8 @@ func NewUpgradeSchedule(chainID string, newest primitives.ProtocolVersion) *Upgr
 	return s
 }
 
-// UpgradeScheduleOf returns a schedule with the given votes. Their dates must ascend, their
-// versions must ascend by one, and the last version must be newest. Without votes, the program
+// UpgradeScheduleOf returns a schedule with the given votes. The dates of the votes must ascend,
+// the versions must ascend by one, and the last version must be newest. Without votes, the program
 // always votes for newest. Errors: ErrConfig.
 func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (*UpgradeSchedule, error) {
 	for i, v := range votes {
@@ -60,14 +60,15 @@ func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (
 	return &UpgradeSchedule{newest, slices.Clone(votes)}, nil
 }
 
-// Votes returns the votes in ascending order. If it is empty, the program always votes for newest.
+// Votes returns the votes in ascending order. If the result is empty, the program always votes for
+// newest.
 func (s *UpgradeSchedule) Votes() []UpgradeVote { return slices.Clone(s.votes) }
 
 // Vote returns the version to vote for. now is in ns since 1970. next is the protocol version of
 // the next epoch. The result is the lowest version above next whose date has come, so that versions
 // are voted for one by one even if their dates are close. If there is no such version, the result
-// is the last version whose date has come; before the first date it is next. If next is at least
-// s.newest, the result is s.newest.
+// is the last version whose date has come; before the first date, the result is next. If next is at
+// least s.newest, the result is s.newest.
 func (s *UpgradeSchedule) Vote(now uint64, next primitives.ProtocolVersion) primitives.ProtocolVersion {
 	if next >= s.newest || len(s.votes) == 0 {
 		return s.newest

@@ -8,7 +8,7 @@ import (
 
 // CurrentValidator is a validator of the queried epoch in the validators query (nearcore views.rs
 // CurrentEpochValidatorInfo). Entry i of a PerShard list belongs to entry i of Shards or
-// ShardsEndorsed. Both of these ascend.
+// ShardsEndorsed. Shards and ShardsEndorsed ascend.
 type CurrentValidator struct {
 	primitives.ValidatorStake
 	Blocks                       Stats
@@ -96,8 +96,8 @@ func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, er
 	return out, nil
 }
 
-// ValidatorInfoOfEpoch returns the validators query for an epoch that has ended. As in nearcore, it
-// has no statistics by shard: Shards are the assigned shards, with counts of zero, and
+// ValidatorInfoOfEpoch returns the validators query for an epoch that has ended. As in nearcore,
+// the result has no statistics by shard: Shards are the assigned shards, with counts of zero, and
 // ShardsEndorsed is empty. Errors: ErrEpochOutOfBounds if the epoch has not ended.
 func (m *Manager) ValidatorInfoOfEpoch(id primitives.EpochID) (*ValidatorInfo, error) {
 	info, err := m.EpochInfo(id)
@@ -156,8 +156,8 @@ func (m *Manager) validatorInfo(id primitives.EpochID, info *EpochInfo,
 	return out, nil
 }
 
-// assignedShards returns, by validator ID, the IDs of the shards for which it produces chunks,
-// ascending and without repeats.
+// assignedShards returns, by validator ID, the IDs of the shards for which the validator produces
+// chunks, ascending and without repeats.
 func (m *Manager) assignedShards(info *EpochInfo) ([][]primitives.ShardID, error) {
 	layout, err := m.layoutOf(info)
 	if err != nil {

@@ -11,15 +11,16 @@ import (
 
 // Bounds of a Chain.
 const (
-	// MaxEquivocating is the number of headers of one height that are stored. Further headers of
-	// that height are stored only if the caller has a child of them, up to MaxNamed in total.
+	// MaxEquivocating is the number of headers of one height that are stored. A further header of
+	// that height is stored only if the caller has a child of the header, up to MaxNamed headers in
+	// total.
 	MaxEquivocating = 2
 	MaxNamed        = 8
-	// MaxUnfinal is the number of headers above the final one that are stored.
+	// MaxUnfinal is the maximum number of stored headers above the final header.
 	MaxUnfinal = 1 << 16
 )
 
-// Reasons why a header is not stored. They are not the sender's fault.
+// Reasons why a header is not stored. The sender of the header is not at fault.
 var (
 	ErrKnown        = errors.New("header chain: the header is already known")
 	ErrOrphan       = errors.New("header chain: the parent is unknown")
@@ -29,8 +30,8 @@ var (
 )
 
 // ErrVersion means that a header or a proof leads to an epoch whose protocol version is above
-// Options.Newest. This program cannot validate the headers of such an epoch. No peer is at fault: the
-// program must be upgraded.
+// Options.Newest. This program cannot validate the headers of such an epoch. No peer is at fault:
+// the operator must upgrade the program.
 var ErrVersion = errors.New("header chain: the network's protocol is newer than this program")
 
 // Options configure a Chain.
@@ -71,13 +72,13 @@ type Chain struct {
 	epochs  *epoch.Manager
 	head    *Row
 	final   Ref
-	heights map[primitives.Height][]primitives.Hash // hashes of the headers above the final one
+	heights map[primitives.Height][]primitives.Hash // hashes of the headers above the final header
 	unfinal int
 }
 
 // New creates a chain that starts from the genesis, or resumes the chain in the store
-// (Options.Head). In a resumed chain, headers that were stored before count against the bounds only
-// if they are on the head's branch.
+// (Options.Head). In a resumed chain, headers that a previous Chain stored count against the bounds
+// only if the headers are on the head's branch.
 func New(o Options) (*Chain, error) {
 	m, err := epoch.NewManager(o.Params, o.Configs, rows{o.Store})
 	if err != nil {
@@ -126,11 +127,12 @@ func (c *Chain) row(hash primitives.Hash) (*Row, error) {
 	return r, err
 }
 
-// Head returns the highest header. Final returns the last final header of its branch.
+// Head returns the highest header. Final returns the last final header of the head's branch.
 func (c *Chain) Head() *Row { return c.head }
 func (c *Chain) Final() Ref { return c.final }
 
-// Epochs returns the epoch manager of the chain. It must not be used concurrently with the Chain.
+// Epochs returns the epoch manager of the chain. The caller must not use the manager concurrently
+// with the Chain.
 func (c *Chain) Epochs() *epoch.Manager { return c.epochs }
 
 // Add validates and stores a header. named says that the caller has a child of the header, for
@@ -153,7 +155,7 @@ func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added,
 	if err != nil {
 		return a, err
 	}
-	if h.Height <= parent.Header.Height { // checked before the lookup of its producer
+	if h.Height <= parent.Header.Height { // checked before the lookup of the header's producer
 		return a, chain.InvalidBlockHeight
 	}
 	if err := c.checkDescends(parent); err != nil {
@@ -222,7 +224,8 @@ func (c *Chain) prune() {
 	}
 }
 
-// checkDescends returns ErrOld unless a header is the final header or a descendant of it.
+// checkDescends returns ErrOld unless a header is the final header or descends from the final
+// header.
 func (c *Chain) checkDescends(at *Row) (err error) {
 	if at == c.head {
 		return nil

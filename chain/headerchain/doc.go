@@ -1,6 +1,6 @@
-// Package headerchain follows a chain by its headers alone. It determines which headers are valid,
-// which one is the head, and which epochs follow from them. It needs neither block bodies nor
-// states, so it can be far ahead of the executed blocks.
+// Package headerchain follows a chain by its headers alone. A Chain determines which headers are
+// valid, which header is the head, and which epochs follow from the headers. A Chain needs neither
+// block bodies nor states, so it can be far ahead of the executed blocks.
 //
 //	in      Add: headers, parents before their children; Jump, Take: an epoch sync proof
 //	out     Added: what was stored: the header, its BlockInfo, the block Merkle tree before it,

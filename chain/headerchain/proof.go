@@ -11,23 +11,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ErrProof means that an epoch sync proof is invalid. Its sender is at fault.
+// ErrProof means that an epoch sync proof is invalid. The sender of the proof is at fault.
 var ErrProof = errors.New("header chain: invalid epoch sync proof")
 
 // EpochProof proves that a chain extends from its genesis to the first block of an epoch. For each
 // epoch, the proof contains the last final block. The epoch's block producers endorsed this block,
-// and it contains the hash of the next epoch's producers (nearcore
+// and the block contains the hash of the next epoch's producers (nearcore
 // core/primitives/src/epoch_sync.rs EpochSyncProofV1). Only headers of the current versions are
 // supported.
 type EpochProof struct {
 	// proven epochs, from the second epoch after the genesis to the epoch in which the node starts
 	Epochs  []ProvenEpoch
-	Last    LastEpoch // the epoch before the one in which the node starts
+	Last    LastEpoch // the epoch before the epoch in which the node starts
 	Current CurrentEpoch
 }
 
-// ProvenEpoch is one epoch of a proof. The previous epoch's entry proves its Producers. They
-// endorsed Final, the epoch's last final block.
+// ProvenEpoch is one epoch of a proof. The previous epoch's entry proves the Producers of this
+// epoch. These producers endorsed Final, the epoch's last final block.
 type ProvenEpoch struct {
 	Producers    []primitives.ValidatorStake
 	Versioned    bool // the hash of the producers includes a version tag
@@ -45,8 +45,8 @@ type LastEpoch struct {
 // CurrentEpoch describes the first block of the epoch in which the node starts.
 type CurrentEpoch struct {
 	First, Prev, PrevPrev *primitives.BlockHeader
-	// Path is the Merkle path from First to the block Merkle root in the last final block of its
-	// epoch.
+	// Path is the Merkle path from First to the block Merkle root in the last final block of the
+	// epoch of First.
 	Path primitives.MerklePath
 	Tree *primitives.PartialMerkleTree
 }
@@ -226,8 +226,9 @@ func (c *Chain) Jump(p *EpochProof) error {
 	return c.Take(p)
 }
 
-// Proving returns a function that verifies a proof. The function checks thousands of signatures. It
-// does not use the Chain, so it may run concurrently with methods of the Chain. Errors: ErrOld.
+// Proving returns a function that verifies a proof. The function checks thousands of signatures.
+// The function does not use the Chain, so the function may run concurrently with methods of the
+// Chain. Errors: ErrOld.
 func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 	if err := c.isOld(p); err != nil {
 		return nil, err
@@ -237,9 +238,9 @@ func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 	return func() error { return p.Verify(genesis, producers, check) }, err
 }
 
-// isOld returns ErrOld if a proof cannot be used although it may be valid. For example, a neard
-// early in its chain's fourth epoch sends a proof of only one epoch. neard does not accept such a
-// proof either.
+// isOld returns ErrOld if this node cannot use a proof although the proof may be valid. For
+// example, a neard early in its chain's fourth epoch sends a proof of only one epoch. neard does
+// not accept such a proof either.
 func (c *Chain) isOld(p *EpochProof) error {
 	if len(p.Epochs) < 2 || p.Current.First.Height <= c.head.Header.Height {
 		return fmt.Errorf("%w: the epoch sync proof has %d epochs, must have at least 2, and begins at height %d, must be above %d", ErrOld, len(p.Epochs),
@@ -290,7 +291,8 @@ func (p *EpochProof) Start() (*Start, error) {
 	if err := info.SetFirstChunkProducers(last.Next); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProof, err)
 	}
-	none := new(primitives.PartialMerkleTree) // stays empty in these two rows: no header is added to their trees
+	// stays empty in these two rows: no header is added to the trees of these rows
+	none := new(primitives.PartialMerkleTree)
 	s.Rows[0] = &Row{Header: cur.PrevPrev, Info: last.BeforeTheLast, Tree: none, Final: last.BeforeTheLast.LastFinalizedHeight}
 	s.Rows[1] = &Row{Header: cur.Prev, Info: last.End, Tree: none, Final: last.End.LastFinalizedHeight}
 	s.Rows[2] = &Row{Header: cur.First, Info: info, Tree: cur.Tree, Final: final}

@@ -23,8 +23,8 @@ func (r *Row) AppendBorsh(b []byte) []byte {
 	return epoch.AppendChunkProducers(borsh.AppendUint64(b, uint64(r.Final)), r.Info)
 }
 
-// DecodeBorsh reads the stored form, which must extend to the end of the input. It fails if the
-// parts belong to different headers.
+// DecodeBorsh reads the stored form, which must extend to the end of the input. DecodeBorsh fails
+// if the header and the BlockInfo in the encoding belong to two different headers.
 func (r *Row) DecodeBorsh(in *borsh.Reader) {
 	*r = Row{Header: new(primitives.BlockHeader), Info: new(epoch.BlockInfo), Tree: new(primitives.PartialMerkleTree)}
 	r.Header.DecodeBorsh(in)

@@ -10,8 +10,9 @@ import (
 )
 
 // checkForm returns anchor.ErrForm if a message has an anchor although its chunk's epoch is before
-// EarlyKickout, or has none although EarlyKickout is in force. If the epoch is unknown it returns
-// nil, and later checks reject the message (nearcore 2.14.0-rc.1 partial_witness_actor.rs:72).
+// EarlyKickout, or has no anchor although EarlyKickout is in force. If the epoch is unknown,
+// checkForm returns nil, and the checks after it reject the message (nearcore 2.14.0-rc.1
+// partial_witness_actor.rs:72).
 func (t *Tracker) checkForm(key primitives.ChunkKey, at *primitives.ChunkAnchor) error {
 	if anchored, known := t.chain.Anchored(key.EpochID); known && anchored != (at != nil) {
 		return anchor.WrongForm(key.ShardID, key.HeightCreated, at != nil)
@@ -70,8 +71,9 @@ type waiting struct {
 
 // postpone queues a message that cannot be checked before its chunk's previous block is known. The
 // producer that the anchor determines must have signed the message. If the anchor is unknown, the
-// canonical producer of the height must have signed it: this is the right producer unless heights
-// were skipped or a producer was replaced. If the message cannot be queued, postpone returns why.
+// canonical producer of the height must have signed the message: the canonical producer is the
+// chunk's producer unless heights were skipped or EarlyKickout has excluded that producer. If the
+// message cannot be queued, postpone returns why.
 func (t *Tracker) postpone(ev Event, why error) error {
 	var at *primitives.ChunkAnchor
 	var key primitives.ChunkKey

@@ -77,8 +77,8 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 }
 
 // deployReceivers returns the validators that receive deployed code: all validators of the epoch
-// that do not produce chunks of the shard, sorted by account id. The first `owners` of them own one
-// part each.
+// that do not produce chunks of the shard, sorted by account id. Each of the first `owners` of
+// these validators owns one part.
 func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitives.AccountID) (all []primitives.AccountID, owners int, err error) {
 	validators, err := t.chain.AllValidators(key.EpochID)
 	if err != nil {
@@ -93,11 +93,11 @@ func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitive
 	return all, min(len(all), primitives.MaxReedSolomonParts), nil
 }
 
-// accesses handles the list of contracts that a witness calls. It requests the contracts that this
-// node lacks, once for each witness, from the chunk's producer. A node that tracks the shard
-// requests nothing. It stores the list in case validation reports missing code. neard instead
-// requests from a random producer of the shard. That producer does not answer if it lacks the
-// chunk's previous block, and neard does not retry.
+// accesses handles the list of contracts that a witness calls. accesses requests the contracts that
+// this node lacks, once for each witness, from the chunk's producer. A node that tracks the shard
+// requests nothing. Such a node stores the list in case validation reports missing code. neard
+// instead requests from a random producer of the shard. That random producer does not answer if it
+// lacks the chunk's previous block, and neard does not retry.
 func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	a := ev.Accesses
 	id := idOf(a.Key, a.Anchor)
@@ -120,7 +120,7 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	case t.accessLists.has(id):
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	// A list for this witness has arrived before.
+	// A list of contracts for this witness has arrived before this list.
 	if w, _, err := t.codeWaiter(id); err == nil && w.asked != nil {
 		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
@@ -166,7 +166,7 @@ type codeWait struct {
 	pendingWitness
 }
 
-// waitForCode stores a witness until the code arrives that its validation reported as missing. Code
+// waitForCode stores a witness until the code that its validation reported as missing arrives. Code
 // is missing if validation began before the list of contracts arrived, or if this validator has
 // stopped tracking the shard.
 func (t *Tracker) waitForCode(out Out, j PendingWitness) (Out, error) {
@@ -183,8 +183,8 @@ func (t *Tracker) waitForCode(out Out, j PendingWitness) (Out, error) {
 	return out, nil
 }
 
-// requestMissing requests the code that a stored witness needs. If all code is cached, it emits the
-// witness for validation instead.
+// requestMissing requests the code that a stored witness needs. If all code is cached,
+// requestMissing emits the witness for validation instead.
 func (t *Tracker) requestMissing(out Out, a *accessList, l *codeWait) Out {
 	out = t.requestCode(out, a, &l.pendingWitness)
 	if !l.waiting {
@@ -193,7 +193,7 @@ func (t *Tracker) requestMissing(out Out, a *accessList, l *codeWait) Out {
 	return out
 }
 
-// validateAgain emits the witness for validation again, with its code.
+// validateAgain emits the witness for validation again, with the code that the witness needs.
 func (t *Tracker) validateAgain(out Out, l *codeWait) Out {
 	t.codeWaits.drop(l.id())
 	l.Codes = l.codes
@@ -211,8 +211,9 @@ func (t *Tracker) codeWaiter(key chunkID) (*pendingWitness, *codeWait, error) {
 	return w, nil, err
 }
 
-// askedFor returns the id of the witness whose code was requested from producer. Responses contain
-// no anchor, so a response's key may fit several witnesses. Errors: ErrUnasked, ErrKnown.
+// askedFor returns the id of the witness whose code this node has requested from producer.
+// Responses contain no anchor, so a response's key may fit several witnesses. Errors: ErrUnasked,
+// ErrKnown.
 func (t *Tracker) askedFor(key primitives.ChunkKey, producer primitives.AccountID) (chunkID, error) {
 	plain := chunkID{ChunkKey: key}
 	candidates := t.codeWaits.order
@@ -233,9 +234,9 @@ func (t *Tracker) askedFor(key primitives.ChunkKey, producer primitives.AccountI
 	return plain, fmt.Errorf("%w: contract code for shard %d at height %d", ErrUnasked, key.ShardID, key.HeightCreated)
 }
 
-// receiveCodeRequest answers a request of a validator that is assigned to the chunk. It answers
-// each validator once for each chunk. It sends only contracts that the chunk's main transition
-// called.
+// receiveCodeRequest answers a request of a validator that is assigned to the chunk.
+// receiveCodeRequest answers each validator once for each chunk, and sends only contracts that the
+// chunk's main transition called.
 func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	q := ev.Request
 	if _, err := t.assigned(q.Key, q.Requester); err != nil {
@@ -308,7 +309,7 @@ func (t *Tracker) respond(out Out, who requestKey, ev *CodeAsked) (Out, error) {
 }
 
 // deferRequest stores a request until a block arrives. The number of stored requests of each
-// validator is bounded, so that no validator can evict the requests of others.
+// validator is bounded, so that no validator can evict the requests of another validator.
 func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 	n := 0
 	for _, other := range t.earlyRequests.order {
@@ -323,10 +324,10 @@ func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 	return nil
 }
 
-// receiveCode handles a ContractCodeResponse. It accepts only the requested contracts, and only
-// from the producer to which the request went. While one response is decoded, others for the same
-// witness are ignored. Therefore the sender is checked before decoding. Otherwise an unsolicited
-// response could block the requested one.
+// receiveCode handles a ContractCodeResponse. receiveCode accepts only the requested contracts, and
+// only from the producer to which this node sent the request. While one response is decoded,
+// receiveCode ignores further responses for the witness. Therefore receiveCode checks the sender
+// before decoding. Otherwise an unsolicited response could block the requested response.
 func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err error) {
 	if !t.chain.Relevant(a.Key) {
 		return out, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, a.Key.ShardID, a.Key.HeightCreated)
@@ -411,7 +412,7 @@ func (t *Tracker) boundDeploys() {
 }
 
 // deploysPart stores a part of deployed code and forwards the part that this validator owns. Once
-// the code is complete, it emits the contracts to precompile.
+// the code is complete, deploysPart emits the contracts to precompile.
 func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, err error) {
 	id := idOf(p.Key, p.Anchor)
 	if err := t.checkForm(p.Key, p.Anchor); err != nil {

@@ -19,8 +19,8 @@ type contract struct {
 	code []byte
 }
 
-// contractsOf returns contracts with their hashes. It copies the code. Otherwise one cached
-// contract would keep the whole decompressed message in memory.
+// contractsOf returns contracts with their hashes. contractsOf copies the code. Otherwise one
+// cached contract would keep the whole decompressed message in memory.
 func contractsOf(codes [][]byte) (out []contract) {
 	for _, c := range codes {
 		out = append(out, contract{primitives.HashBytes(c), bytes.Clone(c)})
@@ -29,8 +29,8 @@ func contractsOf(codes [][]byte) (out []contract) {
 }
 
 // contractCache stores the most recently used contracts: at most maxCodes contracts and at most
-// `most` bytes in total. So a contract is requested once, not with every witness that calls it.
-// neard stores compiled contracts instead.
+// `most` bytes in total. So this node requests a contract once, not with every witness that calls
+// the contract. neard stores compiled contracts instead.
 type contractCache struct {
 	most, bytes int
 	kept        recent[primitives.Hash, []byte]

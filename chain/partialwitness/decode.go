@@ -31,7 +31,7 @@ const MaxDeployed = 5512
 // ErrCoding means that data cannot be decoded or exceeds a bound.
 var ErrCoding = errors.New("witness: invalid encoding")
 
-// packer returns encoders with levels close to those of nearcore: fast (1) for witnesses, better
+// packer returns encoders with levels close to nearcore's levels: fast (1) for witnesses, better
 // (3) for code. The compressed bytes differ from nearcore's. No node compares compressed bytes.
 var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 	for _, x := range []struct {
@@ -114,9 +114,9 @@ func EncodeContracts(codes [][]byte) []byte {
 	return packer().better.EncodeAll(primitives.AppendByteStrings(nil, codes), nil)
 }
 
-// DecodeContracts decompresses the result of EncodeContracts. It returns an error for more than
-// `most` distinct contracts. It returns repeated contracts once, because nearcore compares sets
-// (partial_witness_tracker.rs:237). Errors: ErrCoding.
+// DecodeContracts decompresses the result of EncodeContracts. DecodeContracts returns an error for
+// more than `most` distinct contracts. It returns a repeated contract once, because nearcore
+// compares sets (partial_witness_tracker.rs:237). Errors: ErrCoding.
 func DecodeContracts(payload []byte, most int) ([][]byte, error) {
 	return decodeContracts(unpackContracts(), payload, most)
 }
@@ -152,13 +152,14 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 type Coder struct {
 	rs    *primitives.ReedSolomon // erasure code; nil: there is only one part
 	total int                     // number of parts
-	// bare means that a single part has no length prefix. Several parts always have one.
+	// bare means that a single part has no length prefix. Several parts always have a length
+	// prefix.
 	bare bool
 }
 
-// WitnessCoder returns the coder of a witness for n chunk validators. For n = 1 it adds no length
-// prefix, unlike DeploysCoder (nearcore reed_solomon.rs:132). Errors: ErrCoding if n is out of
-// range.
+// WitnessCoder returns the coder of a witness for n chunk validators. For n = 1 the coder adds no
+// length prefix, unlike the coder of DeploysCoder (nearcore reed_solomon.rs:132). Errors: ErrCoding
+// if n is out of range.
 func WitnessCoder(n int) (*Coder, error) { return newCoder(n, true) }
 
 // DeploysCoder returns the coder of deployed code for n owners of parts. Errors: ErrCoding if n is
@@ -178,8 +179,9 @@ func newCoder(n int, bare bool) (*Coder, error) {
 	return c, err
 }
 
-// codes are the coders for two and more receivers. Each is created at its first use. They are
-// shared, because every arriving part needs one and creating one takes longer than using it.
+// codes are the coders for two and more receivers. Each coder is created at its first use. All
+// callers share the coders, because every arriving part needs a coder and creating a coder takes
+// longer than using it.
 var codes = func() (list [primitives.MaxReedSolomonParts - 1]func() (*primitives.ReedSolomon, error)) {
 	for i := range list {
 		list[i] = sync.OnceValues(func() (*primitives.ReedSolomon, error) {
@@ -222,7 +224,7 @@ func (c *Coder) Cut(payload []byte) (parts [][]byte, length uint64, err error) {
 // DataParts must be present. length is the length that Cut returned. Errors: ErrCoding.
 func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 	var in []byte
-	if c.rs == nil { // as in neard, the length is ignored if there is only one part
+	if c.rs == nil { // as in neard, Join ignores the length if there is only one part
 		if len(parts) != 1 || parts[0] == nil {
 			return nil, fmt.Errorf("%w: no part is present", ErrCoding)
 		}

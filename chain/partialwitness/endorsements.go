@@ -20,9 +20,9 @@ type Endorsements struct {
 	chunks recent[primitives.ChunkKey, map[primitives.AccountID]endorsed]
 }
 
-// endorsed is an endorsement that may not be verified yet. Its signature is verified only when the
-// endorsement is used, or when a different endorsement by the same validator arrives. So a node
-// that produces no blocks verifies hardly any endorsements.
+// endorsed is an endorsement that may not be verified yet. Endorsements verifies the signature only
+// when it uses the endorsement, or when a different endorsement by the same validator arrives. So a
+// node that produces no blocks verifies hardly any endorsements.
 type endorsed struct {
 	*primitives.ChunkEndorsement
 	good bool // the signature of the chunk hash was verified
@@ -33,9 +33,9 @@ func NewEndorsements(c Chain, verify func(primitives.Signature, []byte, primitiv
 	return &Endorsements{c, verify, newRecent[primitives.ChunkKey, map[primitives.AccountID]endorsed](MaxChunks)}
 }
 
-// Add stores the first endorsement of each assigned validator of a chunk. If the same validator
-// sends a different one, both are verified, and the second replaces the first if the first is
-// invalid. Errors: ErrKnown, ErrIrrelevant, ErrAssigned, ErrSigner.
+// Add stores the first endorsement of each assigned validator of a chunk. If the validator sends a
+// different endorsement of the chunk, Add verifies both endorsements, and the second replaces the
+// first if the first is invalid. Errors: ErrKnown, ErrIrrelevant, ErrAssigned, ErrSigner.
 func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	m := &e.Metadata
 	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
@@ -81,9 +81,9 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	return nil
 }
 
-// hasRoom returns whether another chunk can be stored. If MaxChunks chunks are stored, it first
-// drops those that no block can include any more (Chain.Relevant). It skips this step if the lowest
-// chunk is still relevant.
+// hasRoom returns whether another chunk can be stored. If MaxChunks chunks are stored, hasRoom
+// first drops the chunks that no block can include any more (Chain.Relevant). hasRoom skips this
+// step if the lowest chunk is still relevant.
 func (s *Endorsements) hasRoom() bool {
 	if len(s.chunks.order) < MaxChunks {
 		return true
@@ -100,10 +100,10 @@ func (s *Endorsements) hasRoom() bool {
 	return len(s.chunks.order) < MaxChunks
 }
 
-// makeRoom drops the chunk with the fewest valid endorsements, and among equals the least recently
-// used. So a validator that endorses invented chunks cannot evict a chunk that others have
-// endorsed. More than MaxChunks invented chunks can be relevant at the end of an epoch, or while no
-// block becomes final. Each signature is verified at most once.
+// makeRoom drops the chunk with the fewest valid endorsements, and among chunks with equally many
+// the least recently used chunk. So a validator that endorses invented chunks cannot evict a chunk
+// that other validators have endorsed. More than MaxChunks invented chunks can be relevant at the
+// end of an epoch, or while no block becomes final. makeRoom verifies each signature at most once.
 func (s *Endorsements) makeRoom() {
 	var least primitives.ChunkKey
 	fewest := -1
@@ -139,8 +139,8 @@ func (s *Endorsements) isSigned(e *primitives.ChunkEndorsement, key primitives.P
 }
 
 // Of returns the endorsements of a chunk in the order of the assigned validators. The signature of
-// a validator without an endorsement is empty. enough says whether they suffice for a block. Of
-// deletes invalid endorsements.
+// a validator without an endorsement is empty. enough means that the endorsements suffice for a
+// block. Of deletes invalid endorsements.
 func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signatures []primitives.Signature, enough bool, err error) {
 	list, err := s.chain.Validators(key)
 	if err != nil {
@@ -153,9 +153,12 @@ func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signa
 		if !ok || e.ChunkHash != chunk {
 			continue
 		}
-		// A block contains only the signature of the chunk hash, so only that one is verified.
+		// A block contains only the signature of the chunk hash, so Of verifies only that
+		// signature.
 		if !e.good && !s.verify(e.Signature, message, a.PublicKey) {
-			delete(of, a.AccountID) // drop it, because the validator's true endorsement may still arrive
+			// drop the invalid endorsement, because the validator's true endorsement may still
+			// arrive
+			delete(of, a.AccountID)
 			continue
 		}
 		of[a.AccountID] = endorsed{e.ChunkEndorsement, true}

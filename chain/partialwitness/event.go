@@ -24,19 +24,20 @@ var (
 // Chain provides the chain data that a Tracker needs. Results may change between calls.
 type Chain interface {
 	// Relevant returns whether a block can still include a chunk. The chunk's epoch must be
-	// possible for its height and must have its shard. Its height must be above the final block and
-	// at most MaxAhead above the head.
+	// possible for its height and must have its shard. The chunk's height must be above the final
+	// block and at most MaxAhead above the head.
 	Relevant(primitives.ChunkKey) bool
 	// Anchored returns whether messages about chunks of an epoch have an anchor (protocol feature
 	// EarlyKickout), and whether the epoch is known.
 	Anchored(primitives.EpochID) (anchored, known bool)
 	// Producer returns the canonical producer of a chunk. If messages about the chunk have no
-	// anchor, this is the chunk's producer. Otherwise this is the chunk's producer only if no
-	// height was skipped and the producer was not replaced.
+	// anchor, the canonical producer is the chunk's producer. Otherwise the canonical producer is
+	// the chunk's producer only if no height was skipped and EarlyKickout has not excluded that
+	// producer.
 	Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
 	// ProducerAt calls anchor.Check and returns the producer that the anchor determines. Errors:
-	// anchor.ErrWrong, anchor.ErrEarly. With anchor.ErrEarly it also returns the producer if the
-	// anchor is known.
+	// anchor.ErrWrong, anchor.ErrEarly. Together with anchor.ErrEarly, ProducerAt returns the
+	// producer if the anchor is known.
 	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
 	// Parent returns the parent of a known block, zero for the genesis.
 	Parent(primitives.Hash) (primitives.Hash, error)
@@ -62,8 +63,8 @@ type Made struct {
 	Deploys    [][]byte
 }
 
-// Part is a part of a witness. Forward is set if another validator forwarded it; otherwise it was
-// sent by the chunk's producer.
+// Part is a part of a witness. Forward is set if another validator forwarded the part; otherwise
+// the chunk's producer sent the part.
 type Part struct {
 	Part    *primitives.PartialWitness
 	Forward bool
@@ -78,17 +79,17 @@ type Held struct {
 }
 
 // Accesses is the list of contracts that a witness calls. Held means that this validator tracks the
-// shard and therefore has their code.
+// shard and therefore has the code of these contracts.
 type Accesses struct {
 	Accesses *primitives.ContractAccesses
 	Held     bool
 }
 
 // CodeAsked is a request for contracts. Codes returns the code that the chunk's main transition
-// called. It returns ErrContracts if at is not that transition, and ErrEarly if the chunk's
+// called. Codes returns ErrContracts if at is not that transition, and ErrEarly if the chunk's
 // previous block is unknown. Codes may have to apply the previous chunk again. So the Tracker calls
-// it only for assigned validators, and once for each. After ErrEarly, the Tracker calls it again
-// after each new block.
+// Codes only for assigned validators, and once for each validator. After ErrEarly, the Tracker
+// calls Codes again after each new block.
 type CodeAsked struct {
 	Request *primitives.ContractCodeRequest
 	Codes   func(key primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
@@ -114,8 +115,9 @@ type WitnessValidated struct {
 	Head               primitives.Height
 }
 
-// BlockRecorded reports that the epoch manager has recorded a block. The caller need not send it
-// for each block, but if it does, it must send it before the block's BlockArrived.
+// BlockRecorded reports that the epoch manager has recorded a block. The caller need not send a
+// BlockRecorded for each block. If the caller sends one, it must do so before the block's
+// BlockArrived.
 type BlockRecorded struct{ Hash primitives.Hash }
 
 // BlockArrived reports that the block Hash has become known. Final is the height of the last final
@@ -138,7 +140,7 @@ func (BlockArrived) event()     {}
 func (BlockRecorded) event() {}
 
 // Send is a message to validators. If To contains this validator, the caller delivers the message
-// to it without the network.
+// to this node without the network.
 type Send struct {
 	To      []primitives.AccountID
 	Body    borsh.Appender // a message type of package primitives
@@ -148,14 +150,14 @@ type Send struct {
 	Soon int
 }
 
-// PendingWitness is a witness to validate, with the received code that it calls.
+// PendingWitness is a witness to validate, with the received code that the witness calls.
 type PendingWitness struct {
 	Key     primitives.ChunkKey
 	Witness *primitives.ChunkStateWitness
 	Size    int                     // size of the decompressed witness in bytes
 	Memory  int                     // approximate size in memory in bytes; 0: unknown
 	Codes   [][]byte                // contract code that the witness calls
-	again   bool                    // the witness is validated again, because code was missing
+	again   bool                    // the witness is validated a second time, because code was missing the first time
 	at      *primitives.ChunkAnchor // anchor in the witness's parts; nil: none
 }
 

@@ -19,14 +19,14 @@ type Work struct {
 	err  error
 }
 
-// Quick decodes a small payload, and returns whether it did so without an error. If not, the caller
-// calls Run.
+// Quick decodes a small payload, and returns whether it decoded the payload without an error. If
+// Quick returns false, the caller calls Run.
 func (w *Work) Quick() bool {
 	return w.size <= quickSize && w.run(quickRaw) == nil
 }
 
-// Run decodes the payload with the regular bound on its size and keeps the error for Worked. It
-// must not be called concurrently with Quick.
+// Run decodes the payload with the regular bound on its size and keeps the error for Worked. The
+// caller must not call Run concurrently with Quick.
 func (w *Work) Run() { w.err = w.run(0) }
 
 // Worked is the event that Run has returned.

@@ -2,7 +2,8 @@ package partialwitness
 
 import "slices"
 
-// recent is a map that evicts the least recently used entry when it has more than limit entries.
+// recent is a map that evicts the least recently used entry when the map has more than limit
+// entries.
 type recent[K comparable, V any] struct {
 	limit int
 	order []K // keys of the map, least recently used first

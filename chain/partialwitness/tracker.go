@@ -29,21 +29,21 @@ const (
 	maxAccessLists  = 100      // maximum number of lists of called contracts
 	maxOrphans      = 25       // maximum number of witnesses that wait for their previous block
 	maxOrphan       = 40 << 20 // maximum decompressed size of a waiting witness in bytes
-	// maxWaiting bounds the memory in bytes of witnesses that wait for their block or their code.
-	// maxOrphans plus maxCodeWaits witnesses of maximum length take half of it, unless they consist
-	// of lists of one-byte actions.
+	// maxWaiting bounds the memory in bytes of witnesses that wait for their previous block or for
+	// code. maxOrphans plus maxCodeWaits witnesses of maximum length take half of it, unless they
+	// consist of lists of one-byte actions.
 	maxWaiting = 2 << 30
 	// A witness whose previous block is unknown is stored if its height is at least orphanFrom and at
 	// most orphanTo above the head.
 	orphanFrom   = 2
 	orphanTo     = 5
 	MaxRequested = 1282 // maximum number of contracts in one request
-	// maxDeployBytes bounds the parts of incomplete deployed code in bytes. Above it, the set of
-	// parts with the most bytes is dropped first. The bound is needed because a chunk producer may
-	// sign parts for any number of chunks.
+	// maxDeployBytes bounds the parts of incomplete deployed code in bytes. Above maxDeployBytes,
+	// the Tracker drops the set of parts with the most bytes first. The bound is needed because a
+	// chunk producer may sign parts for any number of chunks.
 	maxDeployBytes = 64 << 20
 	endorsedUntil  = 5 // number of heights whose block producers receive an endorsement
-	endorsedSoon   = 2 // number of these heights that need the endorsement first
+	endorsedSoon   = 2 // number of those heights, lowest first, that need the endorsement first
 )
 
 // Validator is the identity of this node for a Tracker.
@@ -52,17 +52,17 @@ type Validator struct {
 	Key     primitives.SecretKey
 }
 
-// Tracker distributes the witnesses of chunks that this validator produced. It collects the
-// witnesses of chunks that this validator is assigned to. It is not safe for concurrent use.
+// Tracker distributes the witnesses of chunks that this validator produced. Tracker collects the
+// witnesses of chunks that this validator is assigned to. A Tracker is not safe for concurrent use.
 //
 // # Witness tracking
 //
-// Problem. Validators endorse a chunk without having the state of its shard. The producer sends
-// them a witness of up to MaxRaw bytes, as one erasure-coded part for each validator. Each
-// validator forwards its part to the others. The witness contains no contract code. Instead the
-// producer announces the contracts that the witness calls, and a validator requests those that it
-// lacks. Parts, announcement, code and the chunk's previous block arrive in any order. Any of them
-// may be missing or forged.
+// Problem. Validators endorse a chunk without having the state of its shard. The producer sends a
+// witness of up to MaxRaw bytes, as one erasure-coded part for each validator of the chunk. Each
+// validator forwards its part to the other validators of the chunk. The witness contains no
+// contract code. Instead the producer announces the contracts that the witness calls, and a
+// validator requests the contracts that it lacks. Parts, announcement, code and the chunk's
+// previous block arrive in any order. Any of these messages may be missing or forged.
 //
 // Invariants.
 //
@@ -108,9 +108,9 @@ type Tracker struct {
 	responses     recent[requestContent, []byte] // compressed code responses since the last block
 	accessLists   recent[chunkID, *accessList]   // lists of called contracts that arrived
 	codeWaits     recent[chunkID, *codeWait]
-	early         *anchor.Queue[Event] // messages that wait for the previous block of their chunk
+	early         *anchor.Queue[Event] // messages that wait for the previous block of the chunk that they are about
 	contracts     contractCache
-	needsCode     bool // this validator has requested code, so it does not track all shards
+	needsCode     bool // this validator has requested code, so this node does not track all shards
 	counters      *anchor.Counters
 }
 
@@ -143,7 +143,7 @@ type pendingWitness struct {
 	at        *primitives.ChunkAnchor // the anchor in the messages; nil: none
 	parts     *partSet
 	asked     []primitives.Hash    // requested contracts, sorted
-	askedFrom primitives.AccountID // the producer from which code was requested
+	askedFrom primitives.AccountID // the producer from which this node requested code
 	codes     [][]byte             // cached or received code that the witness calls
 	waiting   bool                 // requested code has not arrived yet
 	decoding  bool                 // a code response is being decoded
@@ -174,8 +174,8 @@ func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte,
 // Count makes the tracker count in c the results of checking messages that have an anchor.
 func (t *Tracker) Count(c *anchor.Counters) { t.counters, t.early.Counters = c, c }
 
-// Step handles an event. Without a key (Validator.Key is zero) it does nothing. After an error the
-// caller must drop the message and still carry out Out. It panics on an unknown Event type.
+// Step handles an event. Without a key (Validator.Key is zero) Step does nothing. After an error
+// the caller must drop the message and still carry out Out. Step panics on an unknown Event type.
 func (t *Tracker) Step(ev Event) (Out, error) {
 	if t.me.Key.IsZero() {
 		return Out{}, nil
@@ -255,8 +255,8 @@ func newPartSet(c *Coder, length uint64) *partSet {
 }
 
 // signedBy returns the producer of the chunk that a message of the given kind is about. It returns
-// ErrSigner if that producer has not signed data. For a message with an anchor it also returns the
-// errors of Chain.ProducerAt.
+// ErrSigner if that producer has not signed data. For a message with an anchor, signedBy also
+// returns the errors of Chain.ProducerAt.
 func (t *Tracker) signedBy(kind string, key primitives.ChunkKey, at *primitives.ChunkAnchor, data []byte,
 	sig primitives.Signature) (primitives.AccountID, error) {
 	p, err := t.producer(kind, key, at)
@@ -269,8 +269,8 @@ func (t *Tracker) signedBy(kind string, key primitives.ChunkKey, at *primitives.
 	return p.AccountID, nil
 }
 
-// assigned returns the validators of a chunk. It returns ErrAssigned if account is not one of them,
-// and ErrIrrelevant if no block can include the chunk any more.
+// assigned returns the validators of a chunk. assigned returns ErrAssigned if account is not one of
+// these validators, and ErrIrrelevant if no block can include the chunk any more.
 func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID) ([]chain.Assigned, error) {
 	if !t.chain.Relevant(key) {
 		return nil, fmt.Errorf("%w: shard %d at height %d", ErrIrrelevant, key.ShardID, key.HeightCreated)
@@ -285,9 +285,9 @@ func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID
 	return list, nil
 }
 
-// part handles a part of a witness. A part that this validator owns and that comes from the
-// producer is forwarded to all validators of the chunk except the producer. This happens once for
-// each chunk, even if the producer signs several parts. neard forwards each of them.
+// part handles a part of a witness. If this validator owns the part and the producer sent it, this
+// method forwards the part to all validators of the chunk except the producer. It does so once for
+// each chunk, even if the producer signs several parts. neard forwards each of these parts.
 func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
 	key, id := p.Key(), idOf(p.Key(), p.Anchor)
 	if err := t.checkForm(key, p.Anchor); err != nil {
@@ -347,8 +347,8 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	return t.tryDecode(out, id, w), nil
 }
 
-// checkPartNeeded returns ErrKnown if a part is not needed any more. It does not check the part's
-// signature.
+// checkPartNeeded returns ErrKnown if a part is not needed any more. checkPartNeeded does not check
+// the part's signature.
 func (t *Tracker) checkPartNeeded(key chunkID, ord uint64) error {
 	s := t.shards[key.ShardID]
 	if s == nil {
@@ -361,8 +361,8 @@ func (t *Tracker) checkPartNeeded(key chunkID, ord uint64) error {
 	return nil
 }
 
-// held endorses a chunk and ends the collection of its witness. The part that this validator owns
-// is still forwarded if it arrives later.
+// held endorses a chunk and ends the collection of its witness. If the part that this validator
+// owns arrives after that, this validator still forwards the part.
 func (t *Tracker) held(h *Held) (out Out, err error) {
 	if _, err := t.assigned(h.Key, t.me.Account); err != nil {
 		return out, err
@@ -382,9 +382,9 @@ func (t *Tracker) held(h *Held) (out Out, err error) {
 	return t.endorse(out, h.Key, h.Chunk)
 }
 
-// begin returns the state of a witness, and creates it if needed. producer signed a message with
-// the anchor at. begin returns ErrPart if an earlier message of this producer named another
-// previous block.
+// begin returns the state of a witness, and creates the state if needed. producer signed a message
+// with the anchor at. begin returns ErrPart if a message of this producer that arrived before named
+// a different previous block.
 func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitives.ChunkAnchor) (*pendingWitness, error) {
 	w, err := t.pending(id, true)
 	if err != nil {
@@ -399,8 +399,9 @@ func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitive
 	return w, nil
 }
 
-// pending returns the state of a witness. If there is none, it creates one if begin is set, and
-// otherwise returns ErrUnasked. It returns ErrKnown if the witness was completed before.
+// pending returns the state of a witness. If there is no such state, pending creates it if begin is
+// set, and otherwise returns ErrUnasked. pending returns ErrKnown if the witness was completed
+// before.
 func (t *Tracker) pending(key chunkID, begin bool) (*pendingWitness, error) {
 	s := t.shard(key)
 	if s.processed.has(key) {
@@ -456,9 +457,9 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 	return out
 }
 
-// decoded acknowledges a decoded witness to the chunk's producer and emits it for validation. It
-// rejects a witness whose previous block is not the one named in its parts: the signer of the parts
-// was checked only for the block named there.
+// decoded acknowledges a decoded witness to the chunk's producer and emits it for validation.
+// decoded rejects a witness whose previous block is not the block that its parts name: the signer
+// of the parts was checked only for the block that the parts name.
 func (t *Tracker) decoded(j PendingWitness, producer primitives.AccountID) (out Out, err error) {
 	witness := j.Witness
 	if witness.Key() != j.Key || j.at != nil && witness.Header.PrevBlockHash != j.at.PrevBlock {
@@ -472,7 +473,8 @@ func (t *Tracker) decoded(j PendingWitness, producer primitives.AccountID) (out 
 	return out, nil
 }
 
-// witnessValidated endorses a valid witness. It stores a witness that is early or that lacks code.
+// witnessValidated endorses a valid witness. witnessValidated stores a witness that is early or
+// that lacks code.
 func (t *Tracker) witnessValidated(j *WitnessValidated) (out Out, err error) {
 	switch {
 	case j.Good:
@@ -495,8 +497,8 @@ func (t *Tracker) witnessValidated(j *WitnessValidated) (out Out, err error) {
 	return out, nil
 }
 
-// boundWaiting drops the oldest witnesses that wait for their block or code, until the rest takes
-// at most maxWaiting bytes of memory.
+// boundWaiting drops the oldest witnesses that wait for their previous block or for code, until the
+// remaining witnesses take at most maxWaiting bytes of memory.
 func (t *Tracker) boundWaiting() {
 	total := 0
 	for _, j := range t.orphans.by {

@@ -26,11 +26,11 @@ const longEpoch = 500
 // begin the next one have consecutive heights. If target is within the epoch, the next block is at
 // target+1.
 //
-// Skipped heights finalize nothing. So after the last skip, the last final block is still the one
+// Skipped heights finalize nothing. So after the last skip, the last final block is still the block
 // before the skip. In an epoch of more than longEpoch heights, that block could be far below.
 // Therefore, in such an epoch, four blocks get consecutive heights around the last multiple of
-// longEpoch before target, as if an epoch ended there. They make the block below that multiple
-// final.
+// longEpoch before target, as if an epoch ended there. These four blocks make the block below that
+// multiple final.
 func Forward(at, target primitives.Height, e Epoch) primitives.Height {
 	end := e.First + e.Length
 	stop := end - min(3, e.Length)

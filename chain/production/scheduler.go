@@ -36,9 +36,10 @@ type Rules struct {
 	Validity primitives.Height // transaction_validity_period of the genesis, in blocks
 	// SkipEmpty stops production while there is nothing to do (produce_empty_blocks = false).
 	SkipEmpty bool
-	// Linger is a delay in ns in instant mode. It begins once everything sent was executed. During
-	// the delay, blocks are produced at the interval. After it, the blocks that finalize the work
-	// are produced at once. If a client waits for finality, there is no delay.
+	// Linger is a delay in ns in instant mode. The delay begins once everything that clients sent
+	// was executed. During the delay, this node produces blocks at the interval. After the delay,
+	// it produces the blocks that finalize the work at once. If a client waits for finality, there
+	// is no delay.
 	Linger int64
 }
 
@@ -68,15 +69,16 @@ type Wanted struct{ Any bool }
 type Voted struct{}
 
 // Accepted reports a new head. Busy means that the block has transactions or outcomes, that it left
-// receipts for the next block, or that it must become final soon for another reason. Fresh means
-// that the block has transactions, or that Linger begins for another reason. Pressing means that at
-// least one of the receipts that the block left is not a refund.
+// receipts for the next block, or that the block must become final soon for a reason outside the
+// block. Fresh means that the block has transactions, or that Linger begins for a reason other than
+// transactions. Pressing means that at least one of the receipts that the block left is not a
+// refund.
 type Accepted struct {
 	Height, Final         primitives.Height
 	Busy, Fresh, Pressing bool
 }
 
-// Mine requests blocks, in addition to those requested before, in any mode.
+// Mine requests blocks, in addition to the blocks of previous Mine events, in any mode.
 type Mine struct{ Blocks uint64 }
 
 // Due reports whether the next block must be produced at once in any mode, because of its contents.
@@ -105,7 +107,7 @@ type Out struct {
 	Interval int64 // ns between two approvals, if Pace is Free
 }
 
-// Scheduler computes the pace. It is not safe for concurrent use.
+// Scheduler computes the pace. A Scheduler is not safe for concurrent use.
 type Scheduler struct {
 	rules  Rules
 	period int64 // credit for one block ahead of the interval, in ns
@@ -137,8 +139,8 @@ func New(r Rules, now int64) *Scheduler {
 	return s
 }
 
-// Step applies an event. now is in ns and must not decrease. Errors: ErrTooMany. It panics on an
-// Event type that it does not know.
+// Step applies an event. now is in ns and must not decrease. Errors: ErrTooMany. Step panics on an
+// unknown Event type.
 func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 	s.earn(now)
 	var err error

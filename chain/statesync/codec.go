@@ -22,9 +22,9 @@ const (
 	MaxProof = 500 << 20
 )
 
-// MaxPartStrings is the maximum number of strings in a part. It is twice the number that a part
-// with a memory usage of 30 MiB can have: each string counts as at least 50 bytes (near-primitives
-// 0.38.0 src/state_part.rs PART_ENTRY_LIMIT).
+// MaxPartStrings is the maximum number of strings in a part. The maximum is twice the number of
+// strings that a part with a memory usage of 30 MiB can have: each string counts as at least 50
+// bytes (near-primitives 0.38.0 src/state_part.rs PART_ENTRY_LIMIT).
 const MaxPartStrings = 2 * (30 << 20) / 50
 
 // Bounds of the memory of decoded lists, in bytes. A decoded list may be larger than its encoding.
@@ -36,7 +36,7 @@ const (
 	proofRoom = 16 << 20
 )
 
-// ErrPacked means that data does not decompress or decode. Its sender is at fault.
+// ErrPacked means that data does not decompress or decode. The sender of the data is at fault.
 var ErrPacked = errors.New("state sync: invalid encoding")
 
 var packer = sync.OnceValue(func() *zstd.Encoder {
@@ -87,8 +87,8 @@ func checkPartHead(part []byte) error {
 	return nil
 }
 
-// unpackPart decompresses a part. It checks the tag and the count of strings before it decompresses
-// the rest. Errors: ErrPacked.
+// unpackPart decompresses a part. unpackPart checks the tag and the count of strings before it
+// decompresses the rest. Errors: ErrPacked.
 func unpackPart(in []byte) ([]byte, error) {
 	d, err := zstd.NewReader(bytes.NewReader(in), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxPart),
 		zstd.WithDecoderLowmem(true))
@@ -106,7 +106,7 @@ func unpackPart(in []byte) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	var frame zstd.Header
-	if frame.Decode(in) == nil && frame.HasFCS { // the sender claims this length, so it is bounded
+	if frame.Decode(in) == nil && frame.HasFCS { // the sender claims this length, so this node bounds it
 		out.Grow(int(min(frame.FrameContentSize, uint64(16*len(in)))) + bytes.MinRead)
 	}
 	out.Write(head)
@@ -142,7 +142,8 @@ func UnpackPart(p *primitives.StatePart) ([][]byte, error) {
 // PackProof encodes an epoch sync proof as neard sends it.
 func PackProof(p *headerchain.EpochProof) []byte { return packer().EncodeAll(p.AppendBorsh(nil), nil) }
 
-// UnpackProof decodes an epoch sync proof. It does not verify it. Errors: ErrPacked.
+// UnpackProof decodes an epoch sync proof. UnpackProof does not verify the proof. Errors:
+// ErrPacked.
 func UnpackProof(in []byte) (*headerchain.EpochProof, error) {
 	raw, err := unpack(in, MaxProof)
 	if err != nil {

@@ -27,7 +27,7 @@ type Options struct {
 	Pause int64 // first pause of a host that did not answer, in ms (state_sync_retry_backoff); 0: 1 s
 }
 
-// Item is the object of a request: the header of a shard, or a part of its state.
+// Item is the object of a request: the header of a shard, or a part of the shard's state.
 type Item struct {
 	Shard  primitives.ShardID
 	Header bool
@@ -61,7 +61,7 @@ type (
 		From PeerID
 		Item Item
 	}
-	// None reports a host's answer that it does not have an item now.
+	// None reports that a host answered that it does not have an item now.
 	None struct {
 		From PeerID
 		Item Item
@@ -164,8 +164,8 @@ func (m *Machine) Done() bool {
 	return !slices.ContainsFunc(m.shards, func(s *shard) bool { return !s.known || s.left > 0 })
 }
 
-// Parts returns how many parts are present and how many exist. It counts only shards whose header
-// is known.
+// Parts returns how many parts are present and how many exist. Parts counts only shards whose
+// header is known.
 func (m *Machine) Parts() (have, total uint64) {
 	for _, s := range m.shards {
 		total += uint64(len(s.has))
@@ -174,8 +174,9 @@ func (m *Machine) Parts() (have, total uint64) {
 	return have, total
 }
 
-// Expects returns whether an item from a host should be accepted. It must have been requested from
-// that host, even if the request timed out. It must not have arrived from another host.
+// Expects returns whether the caller should accept an item from a host. The machine must have
+// requested the item from that host, even if the request timed out. The item must not have arrived
+// from another host.
 func (m *Machine) Expects(from PeerID, i Item) bool {
 	r := m.asked[i]
 	if r != nil && (r.verifying || r.peer == from) {
@@ -205,8 +206,9 @@ func (m *Machine) take(now int64, from PeerID, i Item) {
 	r.verifying, r.took = true, now-r.at
 }
 
-// Asked returns the oldest unanswered item of a shard that was requested from a host. It identifies
-// the item when the host answers that it has no data, because such answers do not name the item.
+// Asked returns the oldest unanswered item of a shard that was requested from a host. Asked
+// identifies the item when the host answers that it has no data, because such answers do not name
+// the item.
 func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool) {
 	for x, r := range m.asked {
 		if r.peer == from && x.Shard == id && !r.verifying && (!asked || r.at < m.asked[i].at) {
@@ -216,7 +218,7 @@ func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool)
 	return i, asked
 }
 
-// Step handles an event at the time now, in ms. It panics on an Event type that it does not know.
+// Step handles an event at the time now, in ms. Step panics on an unknown Event type.
 func (m *Machine) Step(now int64, ev Event) (out Out) {
 	switch ev := ev.(type) {
 	case Hosts:
@@ -271,8 +273,8 @@ func (m *Machine) setHosts(list []Host) {
 	}
 }
 
-// removeHost removes a host. Items that were requested from it are requested from other hosts
-// later.
+// removeHost removes a host. The next steps request the items of this host's requests from other
+// hosts.
 func (m *Machine) removeHost(id PeerID) {
 	delete(m.hosts, id)
 	for i, r := range m.asked {
@@ -362,8 +364,8 @@ func (m *Machine) known(ev *Known) {
 	}
 }
 
-// timeout returns the timeout of a request to a host, in ms. It doubles with each request that
-// timed out, because the link may be slow.
+// timeout returns the timeout of a request to a host, in ms. The timeout doubles with each request
+// to the host that timed out, because the link may be slow.
 func (m *Machine) timeout(h *host) int64 {
 	if h == nil {
 		return m.o.Wait
@@ -423,8 +425,9 @@ func (m *Machine) eligible(now int64, i Item) (fit []*host) {
 	return fit
 }
 
-// askFor requests an item from the host that was asked for it the fewest times. Among equals it
-// takes the host with the fewest requests in flight. It returns false if no host is available.
+// askFor requests an item from the host that was asked for this item the fewest times, and among
+// such hosts from the host with the fewest requests in flight. It returns false if no host is
+// available.
 func (m *Machine) askFor(out *Out, now int64, i Item) bool {
 	if m.asked[i] != nil {
 		return true
@@ -445,8 +448,8 @@ func (m *Machine) askFor(out *Out, now int64, i Item) bool {
 }
 
 // Want requests an item of a shard that is synced while the chain runs (catchup). Wanted items are
-// requested in the order of these events. Dropped cancels a Want. The shard need not be one of
-// those passed to New.
+// requested in the order of these events. Dropped cancels a Want. The shard need not be one of the
+// shards passed to New.
 type (
 	Want    struct{ Item Item }
 	Dropped struct{ Item Item }

@@ -17,7 +17,7 @@ type QueueLimits struct {
 type Queue[T any] struct {
 	limits   QueueLimits
 	clients  map[string]*clientQueue[T]
-	turns    []*clientQueue[T] // clients in the order of their turns, from head on
+	turns    []*clientQueue[T] // clients in the order of their turns, starting at head
 	head     int
 	byWeight []*clientQueue[T] // heap of all clients, by clientQueue.weight, the greatest first
 	items    int
@@ -26,11 +26,13 @@ type Queue[T any] struct {
 
 // clientQueue contains the items of one client.
 type clientQueue[T any] struct {
-	client    string
-	items     []queued[T] // items before index head were taken
-	head      int
-	bytes     int
-	deficit   int // bytes taken minus QueueLimits.Turn bytes for each turn that was skipped to pay for them
+	client string
+	items  []queued[T] // items before index head were taken
+	head   int
+	bytes  int
+	// bytes taken minus QueueLimits.Turn bytes for each turn that the client skipped to pay for
+	// these bytes
+	deficit   int
 	heapIndex int // index in byWeight
 }
 
@@ -60,7 +62,7 @@ func (q *Queue[T]) Clients() int { return len(q.clients) }
 func (l *clientQueue[T]) weight() int { return l.bytes + itemWeight*(len(l.items)-l.head) }
 
 // Put adds an item of a client. size is the item's size in bytes. Put returns the evicted items,
-// which may include the new one.
+// which may include the new item.
 func (q *Queue[T]) Put(client string, size int, item T) (lost []T) {
 	l := q.clients[client]
 	if l == nil {

@@ -10,10 +10,10 @@ import (
 // none is the null index.
 const none = int32(-1)
 
-// tree is an ordered set of hashes: a treap in one slice. It has no pointers, so the garbage
+// tree is an ordered set of hashes: a treap in one slice. The slice has no pointers, so the garbage
 // collector need not scan it. A hash is both the key (all its bytes) and the priority (its last 8
-// bytes), so equal sets have equal shapes. The hashes are keyed with a secret seed, so no client can
-// choose keys that unbalance the tree.
+// bytes), so equal sets have equal shapes. The hashes are keyed with a secret seed, so no client
+// can choose keys that unbalance the tree.
 type tree struct {
 	nodes []node
 	free  []int32
@@ -63,7 +63,7 @@ func (t *tree) insertAt(at, i int32) int32 {
 	return at
 }
 
-// split splits a subtree into the nodes with keys below key and the others.
+// split splits a subtree into the nodes with keys below key and the nodes with keys from key on.
 func (t *tree) split(at int32, key *primitives.Hash) (below, above int32) {
 	if at == none {
 		return none, none
@@ -91,7 +91,7 @@ func (t *tree) remove(i int32) {
 	t.free = append(t.free, i)
 }
 
-// merge joins two subtrees. All keys of l must be below those of r.
+// merge joins two subtrees. All keys of l must be below all keys of r.
 func (t *tree) merge(l, r int32) int32 {
 	switch {
 	case l == none:

@@ -17,8 +17,8 @@ var (
 	ErrExpired = errors.New("mempool: the transaction has expired")
 )
 
-// NonceTaken means that the pool contains another transaction, By, of the same key with the same
-// nonce.
+// NonceTaken means that the pool contains another transaction, By, with the key and the nonce of
+// the rejected transaction.
 type NonceTaken struct {
 	Nonce primitives.Nonce
 	By    primitives.Hash
@@ -30,8 +30,9 @@ func (e *NonceTaken) Error() string {
 
 // Limits bounds a pool. Zero means no limit.
 type Limits struct {
-	Transactions, Bytes       uint64 // maximum number and total size (bytes) of all transactions in the pool
-	KeyTransactions, KeyBytes uint64 // the same maxima for one group: signer, key and nonce index
+	Transactions, Bytes uint64 // maximum number and total size (bytes) of all transactions in the pool
+	// maximum number and bytes of the transactions of one group (signer, key and nonce index)
+	KeyTransactions, KeyBytes uint64
 }
 
 // Pool contains the pending transactions of one shard. It is not safe for concurrent use.
@@ -63,22 +64,22 @@ type nonceKey struct {
 type entry struct {
 	tx    *primitives.SignedTransaction
 	key   [2]uint64 // the keys in both heaps: nonce, and height of the base block
-	place [2]int32  // index in each heap; none: not in a heap, because the round kept it
+	place [2]int32  // index in each heap; none: the entry is in no heap, because the round kept it
 	group int32
 }
 
 // group holds the transactions of one signer, key and nonce index.
 type group struct {
 	waiting    []int32 // heap of indices in entries, by nonce
-	count      int     // number of waiting transactions plus those kept by the round
+	count      int     // number of transactions, including the transactions that the round kept
 	bytes      uint64
 	visit      uint64 // number of the last round that visited the group
 	progressed bool   // the round kept or dropped a transaction since its last visit
 }
 
 // New returns an empty pool. A transaction is valid while head - base <= period, where period is
-// the chain's transaction_validity_period. seed determines the order of groups. It should be secret
-// and new in every process.
+// the chain's transaction_validity_period. seed determines the order of groups. seed should be
+// secret and new in every process.
 func New(limits Limits, period primitives.Height, seed primitives.Hash) *Pool {
 	return &Pool{
 		limits: limits, period: period, seed: seed,
@@ -123,8 +124,8 @@ func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	return ok
 }
 
-// Front returns the transaction with the lowest nonce in the group of tx. It ignores transactions
-// that the round has kept. It returns nil if there is none.
+// Front returns the transaction with the lowest nonce in the group of tx. Front ignores
+// transactions that the round has kept. Front returns nil if no transaction remains.
 func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransaction {
 	key := p.groupKey(&tx.Transaction)
 	g := p.order.find(&key)
@@ -233,7 +234,7 @@ func (p *Pool) remove(i int32) {
 	p.free = append(p.free, i)
 }
 
-// shrink returns an empty heap. It frees the memory of a large heap.
+// shrink returns an empty heap. shrink frees the memory of a large heap.
 func shrink(h []int32) []int32 {
 	if cap(h) > 16 {
 		return nil
@@ -243,8 +244,9 @@ func shrink(h []int32) []int32 {
 
 func (p *Pool) expired(base primitives.Height) bool { return p.head > base && p.head-base > p.period }
 
-// Advance sets the height of the head, which may be lower after a reorganisation. It removes and
-// returns expired transactions, so that they do not occupy space in a full pool.
+// Advance sets the height of the head, which may be lower after a reorganisation. Advance removes
+// and returns expired transactions, so that expired transactions do not occupy space in a full
+// pool.
 func (p *Pool) Advance(head primitives.Height) []*primitives.SignedTransaction {
 	p.head = head
 	var out []*primitives.SignedTransaction
@@ -267,8 +269,8 @@ func (p *Pool) Each(f func(tx *primitives.SignedTransaction, base primitives.Hei
 }
 
 // Drain empties the pool. It calls the function each for every transaction with the height of its
-// base block, by group and ascending nonce. It ends an open round. It is used when a shard is
-// split.
+// base block, by group and ascending nonce. Drain ends an open round. The caller drains the pool
+// when its shard is split.
 func (p *Pool) Drain(each func(tx *primitives.SignedTransaction, base primitives.Height)) {
 	if p.round != nil {
 		p.round.End()

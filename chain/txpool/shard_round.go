@@ -22,11 +22,13 @@ type Round struct {
 
 type kept struct {
 	entry int32
-	// transaction of the kept entry; it differs if the pool has reused the entry since
+	// transaction of the entry when the round kept it; the entry has another one if the pool has
+	// reused the entry since
 	tx *primitives.SignedTransaction
 }
 
-// Round starts a round after the group that the last round used last. It ends an open round.
+// Round starts a round after the group that the previous round used last. If a round is still open,
+// Round ends it.
 func (p *Pool) Round() *Round {
 	if p.round != nil {
 		p.round.End()
@@ -36,8 +38,8 @@ func (p *Pool) Round() *Round {
 	return p.round
 }
 
-// Next moves to the next group that has transactions that are not kept. It returns false at the end
-// of the round.
+// Next moves to the next group that has transactions that the round has not kept. It returns false
+// at the end of the round.
 func (r *Round) Next() bool {
 	p := r.p
 	if p.round != r {
@@ -100,8 +102,8 @@ func (r *Round) enter(g int32) bool {
 	return true
 }
 
-// leave queues the current group for another visit if it has more transactions and one was kept or
-// dropped in this visit.
+// leave queues the current group for another visit if the group has more transactions and the
+// caller kept or dropped one in this visit.
 func (r *Round) leave() {
 	if g := r.group(); g != nil && g.progressed && len(g.waiting) > 0 {
 		r.queue = append(r.queue, r.current)
@@ -122,8 +124,8 @@ func (r *Round) group() *group {
 // Group returns a number that identifies the current group within this round.
 func (r *Round) Group() int32 { return r.at }
 
-// Peek returns the transaction with the lowest nonce in the current group. It ignores kept
-// transactions. It returns nil if there is none.
+// Peek returns the transaction with the lowest nonce in the current group. Peek ignores kept
+// transactions. Peek returns nil if no transaction remains.
 func (r *Round) Peek() *primitives.SignedTransaction {
 	g := r.group()
 	if g == nil || len(g.waiting) == 0 {
@@ -167,7 +169,8 @@ func (r *Round) find(tx *primitives.SignedTransaction) (*group, int32) {
 	return &r.p.groups[r.p.entries[e].group], e
 }
 
-// End closes the round: later rounds offer the kept transactions again. Further calls do nothing.
+// End closes the round. The next round offers the kept transactions again. Further calls do
+// nothing.
 func (r *Round) End() {
 	p := r.p
 	if p.round != r {

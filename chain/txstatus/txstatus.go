@@ -18,7 +18,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Source is what is known of the chain. It must not change during a call.
+// Source provides the known outcomes, refunds and final blocks of a chain. Its answers must not
+// change during a call.
 type Source interface {
 	// Outcome returns the outcome of a transaction or receipt on the current chain.
 	Outcome(id primitives.Hash) (view.OutcomeProof, bool)
@@ -31,7 +32,7 @@ type Source interface {
 	IsFinal(block primitives.Hash) bool
 }
 
-// Look returns the state of a transaction that a block includes. It does not set Receipts. If the
+// Look returns the state of a transaction that a block includes. Look does not set Receipts. If the
 // outcome of the transaction itself is unknown, the level is INCLUDED and no other field is set.
 func Look(tx *primitives.SignedTransaction, src Source) view.FinalOutcome {
 	all := Outcomes(tx.Hash(), src)
@@ -43,9 +44,9 @@ func Look(tx *primitives.SignedTransaction, src Source) view.FinalOutcome {
 	}
 }
 
-// Receipts returns the ids of the receipts that a reply contains: those of the outcomes, in the
-// same order. If the signer is the receiver, the transaction's first receipt is omitted, as in
-// neard.
+// Receipts returns the ids of the receipts that a reply contains: the ids of the receipts of the
+// outcomes, in the order of the outcomes. If the signer is the receiver, the transaction's first
+// receipt is omitted, as in neard.
 func Receipts(o *view.FinalOutcome) []primitives.Hash {
 	var out []primitives.Hash
 	for i := range o.Outcomes {
@@ -57,19 +58,19 @@ func Receipts(o *view.FinalOutcome) []primitives.Hash {
 	return out
 }
 
-// Executed is the part of an outcome that Reached needs. It does not share memory with the outcome,
-// so it is small. Thousands of clients may wait for the same outcomes, and each evaluates them at
-// each block.
+// Executed is the part of an outcome that Reached needs. An Executed shares no memory with the
+// outcome, so an Executed is small. Thousands of clients may wait for the same outcomes, and the
+// node evaluates the outcomes for each client at each block.
 type Executed struct {
 	Known  bool // the outcome is known
 	Status primitives.StatusKind
 	Sends  []primitives.Hash // ids of the receipts that the execution sent
 	Final  bool              // the block of the outcome is final
-	Refund primitives.Hash   // the receipt in Sends that is known to be a refund; zero: none
+	Refund primitives.Hash   // the receipt in Sends that the Source knows to be a refund; zero: none
 }
 
-// Reached returns the same level as Level(Outcomes(tx, src), src). executed returns the contents of
-// src.
+// Reached returns the level that Level(Outcomes(tx, src), src) returns. executed returns the
+// contents of src.
 func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.ExecutionLevel {
 	first := executed(tx)
 	if !first.Known || first.Status == primitives.StatusUnknown {
@@ -114,8 +115,8 @@ func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.E
 	return view.LevelFinal
 }
 
-// Outcomes returns the outcome of the transaction and those of its receipts, each before the
-// outcomes of the receipts that it sent. It is empty if the transaction's outcome is unknown.
+// Outcomes returns the outcome of the transaction and the outcomes of its receipts, each before the
+// outcomes of the receipts that it sent. The list is empty if the transaction's outcome is unknown.
 func Outcomes(tx primitives.Hash, src Source) []view.OutcomeProof {
 	out := make([]view.OutcomeProof, 0, 3) // enough for a transfer; the elements are large
 	stack := []primitives.Hash{tx}         // ids still to visit, the next one last
@@ -134,8 +135,8 @@ func Outcomes(tx primitives.Hash, src Source) []view.OutcomeProof {
 	return out
 }
 
-// Status returns the final status: it follows SuccessReceiptId from the transaction to the first
-// value or failure. The list must be ordered as Outcomes orders it.
+// Status returns the final status: Status follows SuccessReceiptId from the transaction to the
+// first value or failure. The list must be ordered as Outcomes orders it.
 func Status(all []view.OutcomeProof) view.FinalStatus {
 	if len(all) == 0 {
 		return view.FinalStatus{Kind: view.FinalNotStarted}

@@ -26,7 +26,7 @@ import (
 type Effect interface{ effect() }
 
 type (
-	// Rejected reports that a block is invalid, or that only this copy of the block is bad.
+	// Rejected reports that a block is invalid, or that only the received copy of the block is bad.
 	Rejected struct {
 		Block *primitives.Block
 		From  string // peer that sent the block; empty: this node

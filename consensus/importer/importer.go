@@ -4,7 +4,7 @@
 // a validator (consensus) both use the package.
 //
 //	in      Take, TakeBody, Produced: blocks and chunk bodies; Next: start an import; Done and
-//	        Finish: its jobs have run; Refresh: the node holds other shards; Reset: the chain
+//	        Finish: its jobs have run; Refresh: the set of shards that the node holds has changed; Reset: the chain
 //	        was rolled back
 //	out     effects, see Effect
 //	state   Importer: the block that is being imported, and the blocks that cannot be imported
@@ -72,7 +72,7 @@ type Run struct {
 	Hash   primitives.Hash
 	From   string // peer that sent the block; empty: this node produced it
 	// Own means that this node produced the block. BeginImport then skips the checks of the bodies
-	// of those chunks that this node produced too.
+	// of chunks that this node itself produced.
 	Own  bool
 	left int // number of jobs that have not ended
 }
@@ -101,8 +101,8 @@ func (i *Importer) fail(err error, r *Run) {
 
 // Take adds a peer's block to the pool, with the chunk bodies that came with the block, and
 // requests what is missing. now is in ns. checked means that Take has just run Precheck on the
-// block without an error, and that the block's epoch is known. err is the reason why the block was
-// not kept. It is nil if the block was kept or was in the pool already.
+// block without an error, and that the block's epoch is known. err is the reason why the pool did
+// not keep the block. err is nil if the pool kept the block or had the block already.
 func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error) {
 	hash := b.Hash()
 	if err := i.pool.Refusal(hash); err != nil {
@@ -139,8 +139,8 @@ func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error)
 	return checked, err
 }
 
-// precheckFailed handles an error of Precheck. It does not remember the hash as invalid, because
-// another copy of the block may be valid.
+// precheckFailed handles an error of Precheck. precheckFailed does not remember the hash as
+// invalid, because another copy of the block may be valid.
 func (i *Importer) precheckFailed(b *blockpool.Block, err error) {
 	switch v := engine.VerdictOf(err); {
 	case v == engine.VerdictLocalFault:
@@ -159,8 +159,9 @@ func (i *Importer) missing(b *blockpool.Block, out *blockpool.Out) {
 	}
 }
 
-// TakeBody adds a chunk body that arrived without its block. It returns nil if the body was kept,
-// otherwise the reason why not. A body that contradicts its header causes a BadBody.
+// TakeBody adds a chunk body that arrived without its block. TakeBody returns nil if the pool kept
+// the body, otherwise the reason why the pool did not. A body that contradicts its header causes a
+// BadBody.
 func (i *Importer) TakeBody(c *primitives.Chunk, from string) error {
 	signed, need := false, blockpool.Need{}
 	if !i.pool.Wants(c.Hash) {
@@ -194,8 +195,8 @@ func (i *Importer) Next(now uint64) *Run {
 }
 
 // begin begins the import of a received block whose parent is imported. If chunk bodies are
-// missing, the block returns to the pool until they arrive, and begin returns nil. It also returns
-// nil after an error.
+// missing, the block returns to the pool until they arrive, and begin returns nil. begin also
+// returns nil after an error.
 func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	hash := b.Hash()
 	p, err := i.o.Engine.BeginImport(b.Block, b.Chunks, false)
@@ -278,7 +279,8 @@ func (i *Importer) Finish(stored func(), now uint64) {
 	}
 }
 
-// imported updates the pool after an import. It takes pooled blocks again whose epoch was unknown.
+// imported updates the pool after an import. If the imported block makes an epoch known, imported
+// takes the pooled blocks of unknown epochs again.
 func (i *Importer) imported(acc *engine.Accepted, r *Run, now uint64) {
 	epoch := false
 	if acc.IsHead {
@@ -314,8 +316,8 @@ func (i *Importer) importFailed(b *primitives.Block, from string, err error) {
 	}
 }
 
-// Refresh computes again which chunk bodies the pooled blocks need. The caller calls it when the
-// node holds other shards than before.
+// Refresh computes again which chunk bodies the pooled blocks need. The caller calls Refresh when
+// the set of shards that the node holds has changed.
 func (i *Importer) Refresh(now uint64) {
 	for _, b := range i.pool.Blocks() {
 		as, err := i.o.Engine.Precheck(b.Block)
@@ -327,9 +329,9 @@ func (i *Importer) Refresh(now uint64) {
 	}
 }
 
-// Stop ends the running import and removes all pooled blocks. It returns the import, or nil. The
-// import's jobs may still be running. The caller must call Import.Drop after they have ended, or
-// keep the import for a report.
+// Stop ends the running import and removes all pooled blocks. Stop returns the running import, or
+// nil if there was none. The import's jobs may still be running. The caller must call Import.Drop
+// after the jobs have ended, or keep the import for a report.
 func (i *Importer) Stop() *Run {
 	r := i.run
 	i.run = nil
@@ -337,8 +339,8 @@ func (i *Importer) Stop() *Run {
 	return r
 }
 
-// Reset removes all blocks from the pool and forgets which blocks were invalid. The caller calls it
-// after the chain was rolled back. No import may be running.
+// Reset removes all blocks from the pool and forgets which blocks were invalid. The caller calls
+// Reset after the chain was rolled back. No import may be running.
 func (i *Importer) Reset(tip, final primitives.Height) {
 	i.tip, i.pool = tip, blockpool.New(tip, final)
 	if i.o.Counters != nil {

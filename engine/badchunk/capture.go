@@ -15,8 +15,9 @@ import (
 )
 
 // Capture builds the file of a chunk that failed. To find out which part of the state the chunk
-// reads, it applies the chunk again on a trie that loads on demand. During the call the caller must
-// hold the states of the failure's block. It must set Build and Time of the result itself.
+// reads, Capture applies the chunk again on a trie that loads on demand. During the call the caller
+// must hold the states of the failure's block. Capture leaves Build and Time of the result to the
+// caller.
 func Capture(f *engine.ApplyFailure) (*File, error) {
 	in := f.Input()
 	out := describe(&in, f.Stakes())
@@ -61,7 +62,7 @@ func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
 	return out
 }
 
-// capture applies the chunk again, and adds the state that this loads to the file.
+// capture applies the chunk again, and adds the state that this run loads to the file.
 func (f *File) capture(in *apply.Input) error {
 	root := engine.TrieRoot(in.Trie)
 	level := 0

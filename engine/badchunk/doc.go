@@ -12,6 +12,6 @@
 //
 // A file contains the frontier of the shard's trie, which determines the state root, and the
 // subtrees that a second run of the chunk loaded, each with a memory usage of at most 64 KiB. A
-// corrected program runs past the point of the failure. Usually the file contains what it reads
-// there; otherwise the run ends with ErrState.
+// corrected program runs past the point of the failure. Usually the file contains the state that
+// the program reads there; otherwise the run ends with ErrState.
 package badchunk

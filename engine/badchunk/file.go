@@ -35,8 +35,8 @@ type File struct {
 	State    State              `json:"state"`
 }
 
-// Context contains the other inputs of a chunk. The fields are those of apply.Input and
-// action.Block.
+// Context contains the inputs of a chunk other than the state, the transactions and the receipts.
+// The fields are those of apply.Input and action.Block.
 type Context struct {
 	Protocol     primitives.ProtocolVersion `json:"protocol_version"`
 	Numbering    primitives.Numbering       `json:"numbering"`

@@ -21,7 +21,7 @@ const (
 	MaxFile  = 1 << 30  // maximum size of an uncompressed file in bytes
 )
 
-// ErrFormat means that a file was not written by this package, or by another version of it.
+// ErrFormat means that a file was not written by this version of this package.
 var ErrFormat = errors.New("badchunk: this is not a valid file of a failed chunk")
 
 const (
@@ -29,8 +29,9 @@ const (
 	half    = "new-*"
 )
 
-// Write writes f to a new file in a folder and returns its path. It creates the folder if
-// necessary. If there are more than MaxFiles files, it removes the oldest, but never the new one.
+// Write writes f to a new file in a folder and returns its path. Write creates the folder if
+// necessary. If there are then more than MaxFiles files, Write removes the oldest files, but never
+// the new file.
 func Write(dir string, f *File) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
@@ -75,7 +76,7 @@ func Prune(dir, pattern, keep string, most int) {
 	}
 }
 
-// Is reports whether the file at path starts like those that Write creates.
+// Is reports whether the file at path starts like the files that Write creates.
 func Is(path string) bool {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {

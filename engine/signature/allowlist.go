@@ -9,9 +9,10 @@ type allowlist struct {
 }
 
 // AllowUnsigned makes Check and CheckNew accept a zero signature in transactions of these accounts,
-// or of all accounts. It replaces the previous setting; without accounts, and if `all` is false, no
-// account may omit its signature. Check still accepts a transaction that was accepted this way
-// before, because a block may contain it; CheckNew does not.
+// or of all accounts. AllowUnsigned replaces the previous setting. Without accounts, and if `all`
+// is false, no account may omit its signature. Check still accepts a transaction that Check or
+// CheckNew accepted under a previous setting, because a block may contain the transaction. CheckNew
+// does not.
 func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {
 	if len(accounts) == 0 && !all {
 		c.allowed.Store(nil)
@@ -25,10 +26,11 @@ func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {
 }
 
 // AllowOnce makes Check and CheckNew accept a zero signature in the transaction with this hash, in
-// addition to AllowUnsigned. It replaces the hash of an earlier call; nil removes it.
+// addition to AllowUnsigned. AllowOnce replaces the hash of the previous call; nil removes that
+// hash.
 func (c *Checker) AllowOnce(hash *primitives.Hash) { c.allowedOnce.Store(hash) }
 
-// unsigned reports whether a transaction has a zero signature and may have one.
+// unsigned reports whether a transaction has a zero signature and the settings allow it.
 func (c *Checker) unsigned(tx *primitives.SignedTransaction) bool {
 	if one := c.allowedOnce.Load(); one != nil && tx.Signature == primitives.ZeroED25519Signature && tx.Hash() == *one {
 		return true
@@ -37,8 +39,8 @@ func (c *Checker) unsigned(tx *primitives.SignedTransaction) bool {
 	return x != nil && tx.Signature == primitives.ZeroED25519Signature && (x.all || x.accounts[tx.SignerID])
 }
 
-// CheckNew does the same as Check for a newly submitted transaction. It accepts a zero signature
-// only if that is allowed now, not if it was before.
+// CheckNew does the same as Check for a newly submitted transaction. CheckNew accepts a zero
+// signature only if the current settings allow it, not if only previous settings did.
 func (c *Checker) CheckNew(tx *primitives.SignedTransaction) bool {
 	if tx.Signature == primitives.ZeroED25519Signature && !c.unsigned(tx) {
 		hash := tx.Hash()

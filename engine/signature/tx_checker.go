@@ -1,6 +1,6 @@
-// Package signature verifies the signatures of transactions, each only once. Batches are spread
-// over several goroutines. Valid signatures are remembered, so that applying a chunk does not
-// verify them again. The package also caches the signatures of validators.
+// Package signature verifies the signatures of transactions, each signature only once. Batches are
+// spread over several goroutines. Valid signatures are remembered, so that applying a chunk does
+// not verify these signatures again. The package also caches the signatures of validators.
 //
 //	in      signed transactions, from any goroutine
 //	out     whether the signature is valid
@@ -41,8 +41,8 @@ type Checker struct {
 	allowed     atomic.Pointer[allowlist]       // accounts that need not sign; nil: none
 	allowedOnce atomic.Pointer[primitives.Hash] // hash of the transaction that AllowOnce named; nil: none
 	mu          sync.RWMutex
-	// young and old have the valid signatures by transaction hash. The signature is stored because
-	// the hash does not cover it. When young has Memory/2 entries, it replaces old.
+	// young and old have the valid signatures by transaction hash. The maps contain the signature
+	// because the hash does not cover it. When young has Memory/2 entries, it replaces old.
 	young, old map[primitives.Hash]primitives.Signature
 }
 
@@ -73,7 +73,8 @@ func New() *Checker {
 	return c
 }
 
-// Close ends the workers. Later checks run on their callers' goroutines. Further calls do nothing.
+// Close ends the workers. Checks after Close run on their callers' goroutines. Further calls do
+// nothing.
 func (c *Checker) Close() {
 	c.closing.Do(func() { close(c.stop) })
 	c.done.Wait()
@@ -145,9 +146,9 @@ func (c *Checker) Known(tx *primitives.SignedTransaction) bool {
 	return ok && s == tx.Signature
 }
 
-// Check reports whether the signature of a transaction is valid. It verifies on the caller's
-// goroutine, because handing it to a worker would take longer. It is the verify.SignatureFunc of
-// the RPC and of the engine.
+// Check reports whether the signature of a transaction is valid. Check verifies on the caller's
+// goroutine, because handing the transaction to a worker would take longer. Check is the
+// verify.SignatureFunc of the RPC and of the engine.
 func (c *Checker) Check(tx *primitives.SignedTransaction) bool {
 	if c.Known(tx) {
 		return true
@@ -162,9 +163,9 @@ func (c *Checker) Check(tx *primitives.SignedTransaction) bool {
 	return j.ok
 }
 
-// CheckAll verifies transactions and reports for each whether its signature is valid. The workers
-// verify all but one; the caller verifies one. For a single transaction, the usual case on a node
-// with little load, handing it to a worker would cost two goroutine switches.
+// CheckAll verifies transactions and reports for each whether its signature is valid. The caller
+// verifies one transaction; the workers verify the rest. With a single transaction, the usual case
+// on a node with little load, a worker would cost two goroutine switches.
 func (c *Checker) CheckAll(txs []*primitives.SignedTransaction) []bool {
 	var wg sync.WaitGroup
 	jobs := make([]job, len(txs))
@@ -194,7 +195,7 @@ func (c *Checker) CheckAll(txs []*primitives.SignedTransaction) []bool {
 	return out
 }
 
-// put queues j. It returns false, without queueing, if the workers have ended.
+// put queues j. put returns false, without queueing j, if the workers have ended.
 func (c *Checker) put(j *job) bool {
 	select {
 	case <-c.stop:
@@ -207,7 +208,7 @@ func (c *Checker) put(j *job) bool {
 		return false
 	}
 	select {
-	case <-c.stop: // run a job here, because the workers may have ended before they got j
+	case <-c.stop: // run a job here, because the workers may have ended before one of them took j
 		select {
 		case other := <-c.queue:
 			c.run([]*job{other})
@@ -219,8 +220,8 @@ func (c *Checker) put(j *job) bool {
 }
 
 // Child returns a checker without workers and queue, whose callers verify on their own goroutines.
-// It shares c's tables of decoded keys. Its allowlist starts as a copy of c's. It has its own
-// memory of valid transactions, and need not be closed.
+// The child shares c's tables of decoded keys. The child's allowlist starts as a copy of c's
+// allowlist. The child has its own memory of valid transactions, and need not be closed.
 func (c *Checker) Child() *Checker {
 	k := &Checker{verify: c.verify, stop: make(chan struct{}), young: map[primitives.Hash]primitives.Signature{}}
 	k.Close()

@@ -8,15 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cacheSlots is the number of slots of a CachedVerifier, of 32 bytes each. It is sufficient for a
-// block with 20 shards and 100 validators.
+// cacheSlots is the number of slots of a CachedVerifier, of 32 bytes each. The number is sufficient
+// for a block with 20 shards and 100 validators.
 const cacheSlots = 1 << 12
 
-// CachedVerifier is a verifier that remembers valid signatures of validators. Without it, each
-// would be verified up to three times: when it arrives in a message of its own, when it arrives in
-// a block, and when that block is imported. The hash of key, data and signature selects a slot,
-// which contains the hash of the last valid signature that selected it. Invalid signatures are not
-// remembered. Safe for concurrent use if the verify function is.
+// CachedVerifier is a verifier that remembers valid signatures of validators. Without the cache,
+// this node would verify a signature up to three times: when the signature arrives in a message of
+// its own, when it arrives in a block, and when the node imports that block. The hash of key, data
+// and signature selects a slot. The slot contains the hash of the last valid signature that
+// selected the slot. Invalid signatures are not remembered. Safe for concurrent use if the verify
+// function is.
 type CachedVerifier struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	mu     sync.Mutex

@@ -50,7 +50,7 @@ type Follower struct {
 	taken  atomic.Uint64
 
 	mu    sync.Mutex
-	heard bool // a change of the connection was reported to Said, or there is no Said
+	heard bool // a loss or restoration of the connection was reported to Said, or Said is nil
 	said  string
 }
 

@@ -114,8 +114,8 @@ func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) err
 	return nil
 }
 
-// PopGrouped subtracts a receipt that leaves a buffer from the first group. It removes the group if
-// it is then empty.
+// PopGrouped records that a receipt left a buffer: it subtracts the receipt's size and gas from the
+// first group. If the first group is then empty, PopGrouped removes the group.
 func (u *TrieUpdate) PopGrouped(g *Groups, size uint64, gas primitives.Gas) error {
 	amount := primitives.Yocto(uint64(gas))
 	var ok bool
