@@ -16,7 +16,7 @@ import (
 // An epoch sync proof contains an entry for every past epoch, but the blocks of old epochs are
 // garbage collected. Therefore the engine stores the entry of epoch T when it imports the first
 // block of epoch T+2. The id of epoch T+2 is the hash of the last block of epoch T. So all branches
-// with the same epoch T+2 have the same epoch T, and the entry is right for all of them.
+// with the same epoch T+2 have the same epoch T, and the entry is right for all these branches.
 
 // EpochProofs builds epoch sync proofs, and owns their rows in the store. Exported methods are safe
 // for concurrent use.
@@ -75,7 +75,7 @@ func (q *EpochProofs) endOf(p *headerchain.EpochProof, last primitives.Hash, fin
 	return err
 }
 
-// saveEnd stores the data from endOf for Proof. It does nothing if this node does not
+// saveEnd stores the data from endOf for Proof. saveProofEnd does nothing if this node does not
 // have the blocks.
 func (q *EpochProofs) saveEnd(b *storage.Batch, last primitives.Hash, final *primitives.BlockHeader) error {
 	p := new(headerchain.EpochProof)
@@ -88,7 +88,7 @@ func (q *EpochProofs) saveEnd(b *storage.Batch, last primitives.Hash, final *pri
 }
 
 // savedEnd fills p with the data that saveEnd stored for the block `last`. It returns
-// storage.ErrGone if the stored data is for another block.
+// storage.ErrGone if the stored data is not for that block.
 func (q *EpochProofs) savedEnd(p *headerchain.EpochProof, last primitives.Hash) error {
 	raw, err := storage.Misc.Get(q.store.Reader(), proofEnd)
 	if err != nil {
@@ -143,7 +143,7 @@ func (q *EpochProofs) entry(last primitives.Hash) (*headerchain.ProvenEpoch, err
 	return p, err
 }
 
-// entries returns the proof entries of all epochs, in order, up to the one that ends with the
+// entries returns the proof entries of all epochs, in order, up to the epoch that ends with the
 // block `last`.
 func (q *EpochProofs) entries(last primitives.Hash) (out []headerchain.ProvenEpoch, err error) {
 	place := map[primitives.EpochID]int{}
@@ -196,11 +196,10 @@ func (q *EpochProofs) Target() primitives.Hash {
 	return primitives.Hash(q.chain.Head().Header().EpochID)
 }
 
-// Proof builds an epoch sync proof that leads to the first block of the epoch two before the
-// head's epoch, as neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). It returns
-// ErrNotYet if the chain has too few epochs, and storage.ErrGone if this node lacks data of older
-// epochs. A proof grows with the chain, so callers should cache it by Target. Safe for
-// concurrent use.
+// Proof builds an epoch sync proof that leads to the first block of the epoch two before the head's
+// epoch, as neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). It returns ErrNotYet if
+// the chain has too few epochs, and storage.ErrGone if this node lacks data of the epochs before. A
+// proof grows with the chain, so callers should cache it by Target. Safe for concurrent use.
 func (q *EpochProofs) Proof() (*headerchain.EpochProof, error) {
 	last := q.Target()
 	p := new(headerchain.EpochProof)
@@ -259,8 +258,9 @@ func (q *EpochProofs) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) 
 	return nil
 }
 
-// currentEpoch fills c for the epoch that ends with the block `last`: its first block, the two
-// blocks before, and the proof that the first block is in the block Merkle tree of final.
+// currentEpoch fills c for the epoch that ends with the block `last`: the epoch's first block, the
+// two blocks before the first block, and the proof that the first block is in the block Merkle tree
+// of final.
 func (q *EpochProofs) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash, final *primitives.BlockHeader) error {
 	info, err := q.epochs.BlockInfo(last)
 	if err == nil && info == nil {

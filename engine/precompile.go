@@ -14,32 +14,33 @@ import (
 // Precompilation of contracts.
 //
 // Problem. Receipts of a chunk run in order. If a contract is compiled only at its first call,
-// every later receipt of the chunk waits for the compiler, and compiling a contract takes far
+// every following receipt of the chunk waits for the compiler, and compiling a contract takes far
 // longer than running a small receipt.
 //
-// Invariants. (1) Precompilation never changes a result: it only fills the VM's cache. (2) It never
-// delays the block that triggered it. (3) Bounded work: at most precompileWorkers compilations run,
-// and at most precompileBytes of code is queued. (4) Code is compiled ahead only if its deployment
-// or call is paid for, so that free transactions cannot keep the compiler busy.
+// Invariants. (1) Precompilation never changes a result: it only fills the VM's cache. (2)
+// Precompilation never delays the block that triggered it. (3) Bounded work: at most
+// precompileWorkers compilations run, and at most precompileBytes of code is queued. (4) Code is
+// compiled ahead only if its deployment or call is paid for, so that free transactions cannot keep
+// the compiler busy.
 //
 // Outline. Most calls are known before they run: from the outgoing receipts of a block as soon as
 // it is applied (precompiler.next), and from the receipts and local transactions of a block when
-// its chunks arrive (precompiler.block). Both fill a precompileScan, which reads the code of the called
-// accounts from the state on a goroutine of its own and queues what the VM has not compiled. Code
-// that validators announce for shards which this node does not hold enters through Precompile. A
-// receipt that is delayed or waits for data needs no scan when it runs, because its code was
-// compiled when it arrived.
+// its chunks arrive (precompiler.block). precompileNext and precompileBlock fill a precompileScan,
+// which reads the code of the called accounts from the state on a goroutine of its own and queues
+// the code that the VM has not compiled. Code that validators announce for shards which this node
+// does not hold enters through Precompile. A receipt that is delayed or waits for data needs no
+// scan when it runs, because its code was compiled when it arrived.
 //
 // A submitted transaction goes through PendingCompilation (precompile_pending.go) instead, before
 // it enters the mempool.
 //
 // Rejected. Compiling at deployment only: a new VM version, or a node that caught up the shard
-// later, has not compiled the code. Compiling all code of a state in advance: most of it is never
-// called.
+// after the deployment, has not compiled the code. Compiling all code of a state in advance: most
+// of it is never called.
 
 // Bounds of precompilation over all blocks. Bounds for each block would not suffice, because many
-// blocks with delayed receipts could fill the queue. Code that does not fit is compiled when it is
-// called.
+// blocks with delayed receipts could fill the queue. Code that does not fit into the queue is
+// compiled at its first call.
 const (
 	precompileWorkers = 4        // maximum number of compilations at the same time
 	precompileBytes   = 32 << 20 // maximum bytes of code that is queued or being compiled
@@ -84,7 +85,7 @@ func (h *precompiler) accepts(c codeKey) bool {
 	return !h.codes[c] && h.bytes < precompileBytes
 }
 
-// push queues a copy of code. It does nothing if the code is already queued or would exceed the
+// push queues a copy of code. push does nothing if the code is already queued or would exceed the
 // byte bound.
 func (h *precompiler) push(c codeKey, code []byte) {
 	h.mu.Lock()
@@ -137,7 +138,7 @@ type contractKey struct {
 type scanItem struct {
 	codeRef
 	trie state.Trie
-	paid func() bool // returns whether the signer can pay for the actions; nil: they are paid for already
+	paid func() bool // returns whether the signer can pay for the actions; nil: the signer has paid already
 }
 
 // newScan returns an empty scan of the states of entry, which the caller holds. It returns nil if
@@ -151,9 +152,10 @@ func (h *precompiler) newScan(entry *BlockNode) *precompileScan {
 
 // add records the code that actions deploy or call. The account `from` sends the actions, and the
 // account `to` receives them. t is the state of the receiver's shard. paid returns whether the
-// actions are paid for; nil: they are. Deployed code is recorded only if the first action deploys
-// it and the sender is the receiver. A later deployment may fail. A deployment on another account
-// costs its sender only a tenth of the compilation, even if nothing ever calls the code.
+// sender can pay for the actions; nil: the actions are already paid for. Deployed code is recorded
+// only if the first action deploys it and the sender is the receiver. A deployment after the first
+// action may not run, because an action before it may fail. A deployment on another account costs
+// its sender only a tenth of the compilation, even if nothing ever calls the code.
 func (h *precompileScan) add(
 	t state.Trie,
 	from, to primitives.AccountID,
@@ -204,7 +206,7 @@ func (h *precompileScan) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	}
 }
 
-// block precompiles the code that a block will run. It reads the code from the states
+// block precompiles the code that a block will run. precompileBlock reads the code from the states
 // after the block's parent.
 func (h *precompiler) block(p *BlockImport) {
 	s := h.newScan(p.parent)
@@ -290,8 +292,8 @@ func (h *precompiler) start(s *precompileScan, entry *BlockNode) {
 
 // Precompile queues codes for compilation with the head's runtime configuration. codes are what
 // other validators announced as deployed in shards that this node does not hold. Compiled code
-// speeds up the first witness of such a shard that calls it. Precompile returns at once. Safe for
-// concurrent use.
+// speeds up the first witness of such a shard that calls it. Precompile returns without waiting for
+// the compilations. Safe for concurrent use.
 func (e *Engine) Precompile(codes [][]byte) {
 	h := &e.precompiler
 	if h.vm == nil {

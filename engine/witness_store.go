@@ -11,11 +11,12 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// After the flat head has advanced, the transitions up to it can no longer be computed. If a shard
-// has no chunk in the block after the flat head, a later chunk may still need the shard's
-// transitions. Before each advance these transitions are written to one row. If there are none, the
-// row is removed. So after a restart all transitions are available: the stored ones are read, and
-// later ones are computed.
+// After the flat head has advanced, the transitions up to the flat head can no longer be computed.
+// If a shard has no chunk in the block after the flat head, the shard's next chunk may still need
+// these transitions. Before each advance the engine writes these transitions to one row. If no
+// transitions are needed, the engine removes the row. So after a restart all transitions are
+// available: the engine reads the stored transitions, and computes the transitions after the flat
+// head.
 
 // transitionsRow is the name of the row with the saved transitions.
 const transitionsRow = "transitions"
@@ -24,10 +25,10 @@ const transitionsRow = "transitions"
 // A record of the log has at most 1 GiB, and a failed write of the row would stop the node.
 const maxSavedTransitions = 512 << 20
 
-// wants returns whether to keep the transition of a shard in a child of parent. id is the
-// child's epoch. Without Options.ProofsFor it returns true. Otherwise it returns true if that
-// account produces chunks of the shard in this epoch or the next, and that epoch has other
-// validators. The caller holds epochMu.
+// wants returns whether to keep the transition of a shard in a child of parent. id is the child's
+// epoch. Without Options.ProofsFor it returns true. Otherwise wantsProof returns true if the
+// account ProofsFor produces chunks of the shard in this epoch or the next, and has company: the
+// epoch has more than one validator. The caller holds epochMu.
 func (p *witnessCache) wants(
 	m *epoch.Manager,
 	id primitives.EpochID,
@@ -60,9 +61,9 @@ func hasOtherValidators(m *epoch.Manager, id primitives.EpochID) bool {
 	return err == nil && len(info.Validators) > 1
 }
 
-// save stores the transitions that cannot be computed after the flat head has advanced to the
-// block `to`. It runs before the advance, concurrently with the engine's goroutine. It omits
-// transitions beyond the limit and those that cannot be computed. A later request for an omitted
+// save stores the transitions that cannot be computed after the flat head has advanced to the block
+// `to`. saveProofs runs before the advance, concurrently with the engine's goroutine. It omits
+// transitions beyond the limit and transitions that cannot be computed. A request for an omitted
 // transition fails.
 func (p *witnessCache) save(to *BlockNode) error {
 	list := p.toSave(to)
@@ -83,8 +84,8 @@ func (p *witnessCache) save(to *BlockNode) error {
 	return nil
 }
 
-// toSave returns the transitions at or below the block `to`, the next flat head, that
-// later chunks may need.
+// toSave returns the transitions at or below the block `to`, the next flat head, that chunks after
+// that block may need.
 func (p *witnessCache) toSave(to *BlockNode) (list []*Transition) {
 	if p.limit == 0 {
 		return nil
@@ -108,8 +109,8 @@ func (p *witnessCache) toSave(to *BlockNode) (list []*Transition) {
 }
 
 // shardsWithoutChunk returns the shards whose transitions are wanted and that have no new chunk in
-// at least one child of the block `to`. If the block has no child yet, it returns all shards whose
-// transitions are wanted.
+// at least one child of the block `to`. If the block has no child yet, shardsWithoutChunk returns
+// all shards whose transitions are wanted.
 func (p *witnessCache) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
 	children := p.chain.childrenOf(to.Hash)
 	_ = p.chain.Epochs(func(m *epoch.Manager) error { // without the epoch, no transition is wanted

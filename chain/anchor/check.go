@@ -10,12 +10,12 @@ import (
 
 var (
 	// ErrForm means that a message has an anchor although EarlyKickout is not in force in the
-	// chunk's epoch, or that it has none although EarlyKickout is in force.
+	// chunk's epoch, or that the message has none although EarlyKickout is in force.
 	ErrForm = errors.New("anchor: the form of the message does not fit the protocol version of its epoch")
 	// ErrWrong means that no chunk on the given parent has this height, epoch and anchor.
 	ErrWrong = errors.New("anchor: the message does not fit its chunk's parent")
-	// ErrEarly means that the chunk's parent is unknown and that the height, epoch and anchor
-	// cannot be checked without it.
+	// ErrEarly means that the chunk's parent is unknown, and that the height, epoch and anchor
+	// cannot be checked without the parent.
 	ErrEarly = errors.New("anchor: the chunk's parent is unknown")
 )
 
@@ -23,10 +23,10 @@ var (
 // greater if heights were skipped.
 const heightOffset = 2
 
-// Check checks what a message claims of a chunk: its height and epoch (key), and its parent and
-// anchor (at). The anchor and the shard alone determine the chunk's producer. So without this
-// check, a producer could sign chunks for any height and epoch. In the table, A is the height of
-// the anchor:
+// Check checks what a message claims of a chunk: the chunk's height and epoch (key), and the
+// chunk's parent and anchor (at). The anchor and the shard alone determine the chunk's producer. So
+// without this check, a producer could sign chunks for any height and epoch. In the table, A is the
+// height of the anchor:
 //
 //	parent known      the anchor is its parent, the height is the next one, the epoch is its child's
 //	parent unknown
@@ -37,9 +37,9 @@ const heightOffset = 2
 //	  height > A + 2  early: heights may have been skipped between A and the parent
 //	  other epoch     wrong
 //
-// nearcore has no check like the last row. It rejects a chunk of another epoch later. No honest
-// node sends such a chunk: this anchor is not near the end of its epoch, so the chunk is in the
-// same epoch.
+// nearcore has no check like the last row: it rejects a chunk of an epoch other than the anchor's
+// only after the parent has arrived. No honest node sends such a chunk: the anchor is not near the
+// end of its epoch, so the chunk is in the anchor's epoch.
 //
 // A known parent may still turn out to be invalid. So the result only decides whether work is done
 // before the parent is validated. Errors: ErrWrong, ErrEarly, errors of the epoch manager's store.
