@@ -610,17 +610,27 @@ func newRPC(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rpc METHOD [PARAMS]",
 		Short: "Call any method of a node's JSON-RPC",
-		Long: `Rpc calls a method of a node's JSON-RPC and prints its result as JSON. PARAMS is JSON, by default
-{}. docs/rpc has a page for each method; sandbox_... methods control a sandbox.`,
+		Long: `Rpc calls a method of a node's JSON-RPC and prints its result as JSON. PARAMS is JSON, or @FILE
+for a file with JSON; the default is {}. docs/rpc has a page for each method; sandbox_... methods
+control a sandbox.`,
 		Example: `  troupe rpc status
   troupe rpc sandbox_mine '{"blocks": 5}'
+  troupe rpc sandbox_replay_transaction @dump.json
   troupe rpc block '{"finality": "final"}' --url mainnet | jq .header.height`,
 		Args: rangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := json.RawMessage("{}")
 			if len(args) == 2 {
-				if params = json.RawMessage(args[1]); !json.Valid(params) {
-					return usagef("PARAMS is not JSON: %s", txtext.Line(args[1], 80))
+				params = json.RawMessage(args[1])
+				if name, ok := strings.CutPrefix(args[1], "@"); ok {
+					b, err := readBounded(name, maxReply)
+					if err != nil {
+						return usagef("PARAMS: %w", err)
+					}
+					params = b
+				}
+				if !json.Valid(params) {
+					return usagef("PARAMS is not JSON: %s", txtext.Line(string(params), 80))
 				}
 			}
 			url, err := o.node(a)

@@ -42,6 +42,10 @@ func startNode(t *testing.T) (dir, url string) {
 // TestClientCommandsUseEarlierResults runs the commands that are clients of a node, in an order in
 // which each uses the results of the earlier ones.
 func TestClientCommandsUseEarlierResults(t *testing.T) {
+	params := filepath.Join(t.TempDir(), "params.json")
+	if err := os.WriteFile(params, []byte(`{"blocks": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("HOME", t.TempDir())
 	dir, url := startNode(t)
 	wasm := filepath.Join(t.TempDir(), "plain.wasm")
@@ -74,6 +78,8 @@ func TestClientCommandsUseEarlierResults(t *testing.T) {
 		{"block 0", []string{`^block    0  `}},
 		{"rpc status", []string{`"chain_id": "test"`}},
 		{"rpc sandbox_mine {\"blocks\":2}", []string{`"height": \d+`}},
+		{"rpc sandbox_mine @" + params, []string{`"height": \d+`}},
+		{"rpc sandbox_mine @/does/not/exist", []string{`PARAMS: .*no such file`, `exit 2\n$`}},
 		{"rpc nothing", []string{`! troupe: http://[^ ]+: METHOD_NOT_FOUND: `, `exit 1\n$`}},
 		{"tx HASH", []string{`^transaction HASH  `, `Transfer 2.5 NEAR  ok`}},
 		{"tx HASH --all", []string{`alice.test.near  Transfer 2.5 NEAR  ok`}},
