@@ -179,7 +179,7 @@ func deliveriesOf(t *testing.T, shards int, until view.ExecutionLevel) string {
 	d := new(deliveries)
 	s := start(t, shards, func(o *Options) {
 		o.hooks.trip = d.hook
-		o.Delays.Endorsement = int64(time.Hour)
+		o.Delays.Endorsement, o.Linger = int64(time.Hour), time.Hour // no blocks that nothing waits for
 	})
 	send := func() {
 		if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: until}); err != nil {
@@ -215,6 +215,7 @@ func TestTransactionDeliveries(t *testing.T) {
 		until  view.ExecutionLevel
 	}{
 		{"final_1_shard", 1, view.LevelFinal}, {"final_4_shards", 4, view.LevelFinal},
+		{"executed_optimistic", 1, view.LevelExecutedOptimistic}, {"not_awaited", 1, view.LevelNone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := deliveriesOf(t, c.shards, c.until)
