@@ -45,7 +45,9 @@ validator signs contradicting messages, and that the chain continues after the f
 For a seed that fails, sim prints the last events and the command that reproduces it.
 Scenarios (where nothing else is mentioned: four validators that track all shards, four shards,
 epochs of 20 blocks):
-` + scenarioList() + `
+` + scenarioList(sim.Scenarios) + `
+Networks, which only --scenario chooses, with a minute or more for each seed:
+` + scenarioList(sim.Networks) + `
 Bugs for --plant:
 ` + bugList(),
 		Example: `  troupe sim --seeds 100
@@ -58,7 +60,7 @@ Bugs for --plant:
 	f.Uint64Var(&o.seeds, "seeds", uint64(len(sim.Scenarios)), "number of seeds; the default runs each scenario once")
 	f.Uint64Var(&o.from, "from", 0, "first seed")
 	f.StringVar(&o.scenario, "scenario", "", "scenario, one of those above (default: each seed chooses one)")
-	f.IntVar(&o.nodes, "nodes", 0, "number of validators (default: the scenario's)")
+	f.IntVar(&o.nodes, "nodes", 0, "number of validators, at most 128 (default: the scenario's)")
 	f.IntVar(&o.shards, "shards", 0, "number of shards (default: the scenario's)")
 	f.Uint64Var(&o.blocks, "blocks", 0, "final blocks after which the load ends (default: the scenario's)")
 	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "seeds to run in parallel")
@@ -70,10 +72,10 @@ Bugs for --plant:
 // helpColumns is the width of help texts.
 const helpColumns = 99
 
-// scenarioList describes each scenario.
-func scenarioList() string {
+// scenarioList describes each scenario of a list.
+func scenarioList(list []sim.Scenario) string {
 	var b strings.Builder
-	for _, s := range sim.Scenarios {
+	for _, s := range list {
 		b.WriteString(helpEntry(s.Name, s.Doc))
 	}
 	return b.String()

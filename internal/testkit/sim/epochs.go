@@ -45,7 +45,7 @@ func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	if s.Joiner {
 		makers++
 	}
-	blocks := seats
+	blocks := s.seats()
 	if s.Idle || s.Eager { // with Eager there are few seats, so that each part is the whole body and is not forwarded
 		blocks = makers
 	}

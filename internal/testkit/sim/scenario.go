@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -12,6 +13,7 @@ import (
 type Scenario struct {
 	Name, Doc     string
 	Nodes, Shards int               // number of validators, number of shards
+	Parts         int               // minimum number of parts of a chunk; 0: 16, or one for each validator if these are more
 	Epoch         primitives.Height // blocks in an epoch
 	Fold          primitives.Height // final blocks between two advances of the flat head
 	Blocks        primitives.Height // number of final blocks before the load stops
@@ -180,12 +182,24 @@ func scenario(name, doc string, change func(*Scenario)) Scenario {
 	return s
 }
 
-// ScenarioOf returns a scenario by its name. If the name is empty, the seed chooses a scenario.
+// Networks lists scenarios with the numbers of validators, shards and parts of the public networks.
+// A run takes a minute or more, so no seed chooses one of them.
+var Networks = []Scenario{
+	scenario("mainnet", "a hundred validators, nine shards, 100 parts of a chunk; messages are lost, duplicated and delayed", func(s *Scenario) {
+		s.Nodes, s.Shards, s.Blocks, s.Drop, s.Double, s.Late = 100, 9, 20, 5, 5, 5
+	}),
+	scenario("testnet", "twenty validators, nine shards, 200 parts of a chunk; messages are lost, duplicated and delayed", func(s *Scenario) {
+		s.Nodes, s.Shards, s.Parts, s.Drop, s.Double, s.Late = 20, 9, 200, 20, 20, 10
+	}),
+}
+
+// ScenarioOf returns a scenario of Scenarios or Networks by its name. If the name is empty, the
+// seed chooses one of Scenarios.
 func ScenarioOf(name string, seed uint64) (Scenario, error) {
 	if name == "" {
 		return Scenarios[seed%uint64(len(Scenarios))], nil
 	}
-	for _, s := range Scenarios {
+	for _, s := range slices.Concat(Scenarios, Networks) {
 		if s.Name == name {
 			return s, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
@@ -52,6 +53,29 @@ func TestNothingIsMissedWithoutFaults(t *testing.T) {
 		if r.Missed+r.Gaps > 0 || r.Epochs < 4 || r.Receipts < 1000 {
 			t.Errorf("%d shards: %d heights and %d chunks missed, %d epochs, %d outcomes", shards, r.Missed, r.Gaps, r.Epochs, r.Receipts)
 		}
+	}
+}
+
+// TestPublicNetworksKeepInvariants runs networks with the numbers of mainnet and testnet for a few
+// blocks. troupe sim runs them longer.
+func TestPublicNetworksKeepInvariants(t *testing.T) {
+	if testing.Short() || testutil.Racing {
+		t.Skip("thirty validators take ten seconds")
+	}
+	for _, s := range Networks {
+		t.Run(s.Name, func(t *testing.T) {
+			s.Blocks = 3
+			if err := s.Change(min(s.Nodes, 30), 0, 0); err != nil { // all of them with troupe sim
+				t.Fatal(err)
+			}
+			r, err := Run(Options{Seed: 1, Scenario: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Violation != nil {
+				t.Fatalf("%v\n%s", r.Violation, strings.Join(r.Tail, "\n"))
+			}
+		})
 	}
 }
 

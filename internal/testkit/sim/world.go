@@ -120,11 +120,22 @@ var delays = doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 60
 
 // names are the validators' names. Their first letters are spread over the alphabet, so that with
 // few shards each shard has some of the accounts.
-var names = []primitives.AccountID{"ant", "goat", "newt", "wolf", "bee", "hen", "owl", "yak", "cat", "ibis", "pig", "vole"}
+var names = validatorNames()
 
-// seats is the number of block producer seats. A chunk has as many parts. Five of 16 parts suffice
-// to decode a chunk, so more than one validator must send parts.
-const seats = 16
+func validatorNames() []primitives.AccountID {
+	list := []primitives.AccountID{"ant", "goat", "newt", "wolf", "bee", "hen", "owl", "yak", "cat", "ibis", "pig", "vole"}
+	for i := len(list); i < maxNodes; i++ {
+		list = append(list, primitives.AccountID(fmt.Sprintf("%c%02d", 'a'+byte(i*7%26), i)))
+	}
+	return list
+}
+
+// maxNodes is the maximum number of validators.
+const maxNodes = 128
+
+// seats returns the number of block producer seats. A chunk has as many parts. With the least
+// number, five of 16 parts suffice to decode a chunk, so more than one validator must send parts.
+func (s *Scenario) seats() int { return max(16, s.Nodes, s.Parts) }
 
 // users is the number of accounts that send transactions.
 const users = 16
@@ -186,7 +197,7 @@ func (w *World) build() error {
 		return err
 	}
 	g.Config.EpochLength, g.Config.TransactionValidityPeriod = uint64(s.Epoch), 2*uint64(s.Epoch)
-	g.Config.NumBlockProducerSeats = seats
+	g.Config.NumBlockProducerSeats = uint64(s.seats())
 	if s.Eager {
 		g.Config.NumBlockProducerSeats = uint64(s.Nodes)
 	}
