@@ -28,7 +28,7 @@ func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w
 				cut = true
 				return false
 			}
-			if n%near == 0 && most > near && r.o.Tip() >= height {
+			if n%near == 0 && most > near && r.o.Chain.Tip() >= height {
 				gone = true
 			}
 			return !gone && each(h)
@@ -45,10 +45,10 @@ func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w
 		chunks, err = r.search(ctx, s, d, e, try)
 	}
 	if cut && errors.Is(err, blockdoc.ErrLacks) {
-		for until := time.Now().Add(nearWait); len(r.o.Sources) > 1 && time.Now().Before(until) && ctx.Err() == nil && r.o.Tip() < height; {
-			pause(ctx, r.o.Moved(), time.Until(until))
+		for until := time.Now().Add(nearWait); len(r.o.Sources) > 1 && time.Now().Before(until) && ctx.Err() == nil && r.o.Chain.Tip() < height; {
+			pause(ctx, r.o.Chain.Moved(), time.Until(until))
 		}
-		if gone = r.o.Tip() >= height; !gone {
+		if gone = r.o.Chain.Tip() >= height; !gone {
 			most = maxHashes + maxOlder
 			chunks, err = try()
 		}

@@ -59,8 +59,8 @@ func TestForgedDocumentCostsAShortSearch(t *testing.T) {
 	at, text := liar(t, list, first, last)
 	w := newWorld(list, at-1)
 	var tried atomic.Int64
-	o := Options{Tip: w.Tip, Moved: w.Moved, Deliver: w.deliver, Warn: func(string, string, error) {}, Final: func() primitives.Height { return at - 2 }, Has: w.has,
-		Wanted: func(primitives.EpochID) (*blockdoc.Wanted, error) { return new(blockdoc.Wanted), nil }, Older: older(150_000, &tried)}
+	w.final = at - 2
+	o := Options{Chain: w, Importer: w, Warn: func(string, string, error) {}, Older: older(150_000, &tried)}
 	lie := &fake{"lie", func(context.Context, primitives.Height) (*blockdoc.Document, error) {
 		return blockdoc.Parse(text)
 	}}
@@ -86,11 +86,11 @@ func TestForgedDocumentCostsAShortSearch(t *testing.T) {
 	}
 
 	tried.Store(0)
-	r.o.Admit = func(*primitives.Block) error { return ErrPassed }
+	w.admit = func(*primitives.Block) error { return ErrPassed }
 	if err := r.give(t.Context(), lie, d, at); err != nil || tried.Load() > 0 {
 		t.Errorf("an existing block: %v, %d blocks were tried", err, tried.Load())
 	}
-	r.o.Admit = func(*primitives.Block) error {
+	w.admit = func(*primitives.Block) error {
 		return &blockdoc.MismatchError{Where: "block.header", Err: errors.New("signed by nobody")}
 	}
 	before := len(r.books.ring)
@@ -116,8 +116,8 @@ func TestForgingFeedGetsATenthOfACore(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 			older(1, &tried)(yield)
 		}
-		r := New(Options{Tip: w.Tip, Moved: w.Moved, Deliver: w.deliver, Warn: func(string, string, error) {}, Final: func() primitives.Height { return at - 2 }, Has: w.has,
-			Wanted: func(primitives.EpochID) (*blockdoc.Wanted, error) { return new(blockdoc.Wanted), nil }, Older: slow, Sources: []Source{lie}})
+		w.final = at - 2
+		r := New(Options{Chain: w, Importer: w, Warn: func(string, string, error) {}, Older: slow, Sources: []Source{lie}})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		r.Run(ctx)

@@ -16,24 +16,44 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Options configure a Runner. All functions must be safe for concurrent use.
-type Options struct {
-	Sources []Source
-	Tip     func() primitives.Height   // returns the height of the newest block in memory
-	Final   func() primitives.Height   // returns the height of the last final block
-	Has     func(primitives.Hash) bool // returns whether a recent block was imported
+// Chain is the chain that a Runner continues. Its methods are safe for concurrent use.
+type Chain interface {
+	// Tip returns the height of the newest block in memory.
+	Tip() primitives.Height
+	// Final returns the height of the last final block.
+	Final() primitives.Height
+	// Has returns whether a recent block was imported.
+	Has(primitives.Hash) bool
 	// Moved returns a channel that is closed when the head changes after the call.
-	Moved func() <-chan struct{}
+	Moved() <-chan struct{}
+}
+
+// Importer takes the blocks of feeds. Its methods are safe for concurrent use.
+type Importer interface {
 	// Admit checks whether a header may be the chain's. It returns ErrPassed, ErrNotYet or a
-	// follow.Lie if not.
-	Admit   func(*primitives.Block) error
-	Deliver func(messages.BlockReceived) // passes a block to the chain without blocking
-	Older   blockdoc.Ancestors           // yields the hashes of stored blocks, newest first
+	// *blockdoc.MismatchError if not.
+	Admit(*primitives.Block) error
 	// Wanted returns the shards that the node tracks in an epoch. An error means that the epoch is
 	// not known yet.
-	Wanted  func(primitives.EpochID) (*blockdoc.Wanted, error)
-	Partial bool                               // true: the node does not track all shards
-	Warn    func(feed, what string, err error) // logs a failure; called once for each kind of failure of a feed
+	Wanted(primitives.EpochID) (*blockdoc.Wanted, error)
+	// Deliver passes a block to the chain without blocking.
+	Deliver(messages.BlockReceived)
+}
+
+// Options configure a Runner. All but Partial are required.
+type Options struct {
+	// Sources are the feeds.
+	Sources []Source
+	// Chain is the chain that the blocks continue.
+	Chain Chain
+	// Importer takes the blocks.
+	Importer Importer
+	// Older yields the hashes of stored blocks, newest first. Safe for concurrent use.
+	Older blockdoc.Ancestors
+	// Partial means that the node does not track all shards.
+	Partial bool
+	// Warn logs a failure. It is called once for each kind of failure of a feed, on any goroutine.
+	Warn func(feed, what string, err error)
 }
 
 const (
@@ -216,11 +236,11 @@ func (r *Runner) taken(name string) (strikes int, back bool) {
 
 // follow requests block after block from one feed.
 func (r *Runner) follow(ctx context.Context, s Source) {
-	next, was, since := r.o.Tip()+1, r.o.Tip(), time.Now()
+	next, was, since := r.o.Chain.Tip()+1, r.o.Chain.Tip(), time.Now()
 	struck, errs, waits := 0, 0, 0
 	for ctx.Err() == nil {
-		moved := r.o.Moved()
-		tip := r.o.Tip()
+		moved := r.o.Chain.Moved()
+		tip := r.o.Chain.Tip()
 		if tip != was {
 			was, since = tip, time.Now()
 		}
@@ -229,7 +249,7 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 		if strikes > struck {
 			struck = strikes
 			pause(ctx, nil, backoff(250*time.Millisecond, strikes))
-			next = r.o.Tip() + 1
+			next = r.o.Chain.Tip() + 1
 			continue
 		}
 		if next <= tip || back || next > tip+1 && time.Since(since) > stuck {
@@ -268,7 +288,7 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 			errs++
 			r.failed(s.Name(), fmt.Errorf("height %d: %w", next, err))
 			pause(ctx, nil, backoff(50*time.Millisecond, errs))
-			next = r.o.Tip() + 1
+			next = r.o.Chain.Tip() + 1
 		}
 	}
 }
@@ -311,16 +331,14 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	}
 	r.costs(s.Name(), 0)
 	known := false
-	if r.o.Admit != nil { // check the header before the expensive search for code
-		switch err := r.o.Admit(d.Block); {
-		case errors.Is(err, ErrPassed):
-			known = true
-		case err != nil:
-			return err
-		}
+	switch err := r.o.Importer.Admit(d.Block); { // before the expensive search for code
+	case errors.Is(err, ErrPassed):
+		known = true
+	case err != nil:
+		return err
 	}
 	r.books.learn(d)
-	w, err := r.o.Wanted(h.EpochID)
+	w, err := r.o.Importer.Wanted(h.EpochID)
 	if err != nil { // Wanted fails until the blocks before the epoch are imported
 		return ErrNotYet
 	}
@@ -331,8 +349,8 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 		}
 	}
 	now := uint64(time.Now().UnixNano())
-	has := r.o.Has(h.PrevHash)
-	final := r.o.Final()
+	has := r.o.Chain.Has(h.PrevHash)
+	final := r.o.Chain.Final()
 	if h.Height <= final { // another feed has already delivered this height
 		return nil
 	}
@@ -364,7 +382,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	}
 	r.mu.Unlock()
 	if !known {
-		r.o.Deliver(messages.BlockReceived{Block: d.Block, Chunks: chunks, From: s.Name()})
+		r.o.Importer.Deliver(messages.BlockReceived{Block: d.Block, Chunks: chunks, From: s.Name()})
 	}
 	return nil
 }

@@ -57,6 +57,8 @@ type world struct {
 	moved chan struct{}
 	took  map[string]int
 	r     *Runner
+	final primitives.Height             // 0: two below the tip
+	admit func(*primitives.Block) error // nil: each block is admitted
 }
 
 func newWorld(list map[primitives.Height][]byte, first primitives.Height) *world {
@@ -75,7 +77,7 @@ func (w *world) Tip() primitives.Height {
 	return w.tip
 }
 
-func (w *world) has(hash primitives.Hash) bool {
+func (w *world) Has(hash primitives.Hash) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for h := w.tip; h > 0 && w.hash[h] != (primitives.Hash{}); h-- {
@@ -86,13 +88,31 @@ func (w *world) has(hash primitives.Hash) bool {
 	return false
 }
 
+func (w *world) Final() primitives.Height {
+	if w.final != 0 {
+		return w.final
+	}
+	return w.Tip() - 2
+}
+
+func (w *world) Admit(b *primitives.Block) error {
+	if w.admit == nil {
+		return nil
+	}
+	return w.admit(b)
+}
+
+func (w *world) Wanted(primitives.EpochID) (*blockdoc.Wanted, error) {
+	return new(blockdoc.Wanted), nil
+}
+
 func (w *world) Moved() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.moved
 }
 
-func (w *world) deliver(m messages.BlockReceived) {
+func (w *world) Deliver(m messages.BlockReceived) {
 	w.mu.Lock()
 	h := m.Block.Header.Height
 	right := w.hash[h] == m.Block.Hash()
@@ -145,8 +165,7 @@ func TestFailingFeedDoesNotDelayOthers(t *testing.T) {
 		}}
 	}
 	w := newWorld(list, first)
-	w.r = New(Options{Tip: w.Tip, Moved: w.Moved, Deliver: w.deliver, Warn: func(string, string, error) {}, Final: func() primitives.Height { return w.Tip() - 2 }, Has: w.has,
-		Wanted: func(primitives.EpochID) (*blockdoc.Wanted, error) { return new(blockdoc.Wanted), nil },
+	w.r = New(Options{Chain: w, Importer: w, Warn: func(string, string, error) {},
 		Older: func(yield func(primitives.Hash) bool) {
 			for _, h := range append(before, w.hash[first]) {
 				if !yield(h) {

@@ -41,28 +41,44 @@ func followsFeeds(o *Options) {
 
 // openFeeds creates the feeds' runner. It runs once the node has started.
 func (h *Daemon) openFeeds(sources []blockfeed.Source, track engine.Track, no *node.Options) {
-	f := &feeds{tip: func() primitives.Height { return h.Engine.Tip().Height() }, ended: make(chan struct{})}
+	chain := feedChain{h, track}
+	f := &feeds{tip: chain.Tip, ended: make(chan struct{})}
 	f.Runner = blockfeed.New(blockfeed.Options{
-		Sources: sources, Tip: f.tip, Older: h.hashesBefore, Partial: track != nil,
-		Wanted: func(id primitives.EpochID) (*blockdoc.Wanted, error) { return h.wanted(id, track) },
+		Sources: sources, Chain: chain, Importer: chain, Older: h.hashesBefore, Partial: track != nil,
 		Warn: func(feed, what string, err error) {
 			h.log.WithError(err).WithField("peer", feed).Warn(what)
 		},
-		Final:   func() primitives.Height { return h.Engine.TipFinal().Height },
-		Has:     func(hash primitives.Hash) bool { return h.Engine.Imported(hash) != nil },
-		Moved:   func() <-chan struct{} { return h.Node.Moves() },
-		Admit:   h.precheckFeedBlock,
-		Deliver: func(m messages.BlockReceived) { h.Node.Receive(m) },
 	})
 	no.Net = node.Net{Refused: f.Refused, ChunkRefused: f.ChunkRefused, Wanted: f.Wanted, ChunksWanted: f.ChunksWanted}
 	h.feeds = f
 }
 
-// precheckFeedBlock prechecks a block of a feed. Its producer must have signed it with these chunk
-// headers. It returns blockfeed.ErrPassed for a known or old block, and blockfeed.ErrNotYet for a
-// block of an unknown epoch.
-func (h *Daemon) precheckFeedBlock(b *primitives.Block) error {
-	a, err := h.Engine.Precheck(b)
+// feedChain is the node's chain as the feeds' runner sees it.
+type feedChain struct {
+	*Daemon
+	track engine.Track // nil: all shards
+}
+
+// Tip implements blockfeed.Chain.
+func (c feedChain) Tip() primitives.Height { return c.Engine.Tip().Height() }
+
+// Final implements blockfeed.Chain.
+func (c feedChain) Final() primitives.Height { return c.Engine.TipFinal().Height }
+
+// Has implements blockfeed.Chain.
+func (c feedChain) Has(block primitives.Hash) bool { return c.Engine.Imported(block) != nil }
+
+// Moved implements blockfeed.Chain.
+func (c feedChain) Moved() <-chan struct{} { return c.Node.Moves() }
+
+// Deliver implements blockfeed.Importer.
+func (c feedChain) Deliver(m messages.BlockReceived) { c.Node.Receive(m) }
+
+// Admit prechecks a block of a feed. Its producer must have signed it with these chunk headers. It
+// returns blockfeed.ErrPassed for a known or old block, and blockfeed.ErrNotYet for a block of an
+// unknown epoch.
+func (c feedChain) Admit(b *primitives.Block) error {
+	a, err := c.Engine.Precheck(b)
 	switch {
 	case errors.Is(err, engine.ErrKnown), errors.Is(err, engine.ErrOld):
 		return blockfeed.ErrPassed
@@ -91,19 +107,19 @@ func (h *Daemon) checkCheckpoint(want primitives.Hash) error {
 		h.home.Paths.Data, h.Engine.Head().Height(), want)
 }
 
-// wanted returns the shards that the node tracks in an epoch.
-func (h *Daemon) wanted(id primitives.EpochID, track engine.Track) (w *blockdoc.Wanted, err error) {
+// Wanted returns the shards that the node tracks in an epoch.
+func (c feedChain) Wanted(id primitives.EpochID) (w *blockdoc.Wanted, err error) {
 	w = new(blockdoc.Wanted)
-	err = h.Engine.Epochs(func(m *epoch.Manager) (err error) {
+	err = c.Engine.Epochs(func(m *epoch.Manager) (err error) {
 		w.Layout, err = m.ShardLayout(id)
 		return err
 	})
-	if err != nil || track == nil {
+	if err != nil || c.track == nil {
 		return w, err
 	}
 	w.Held = []primitives.ShardID{}
 	for _, id := range w.Layout.ShardIDs() {
-		if track(w.Layout, id) {
+		if c.track(w.Layout, id) {
 			w.Held = append(w.Held, id)
 		}
 	}
