@@ -136,7 +136,7 @@ func TestNoEndorsementWhileCatchingUp(t *testing.T) {
 		assigned := &assignments{}
 		n := &Node{e: newHead{}, out: new(Out), highestVoted: at, head: &head{height: 8}, assigned: assigned,
 			witnesses:     partialwitness.NewTracker(partialwitness.Validator{}, assigned, nil),
-			o:             Options{HeaderChain: noHeaders{}, Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")},
+			o:             Options{Verifier: PlainVerifier{}, HeaderChain: noHeaders{}, Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")},
 			waitingChunks: map[primitives.Hash][]*primitives.Chunk{}}
 		if n.endorseHeld(c); len(n.waitingChunks) != want {
 			t.Errorf("%d chunks wait at height 8 of %d, want %d", len(n.waitingChunks), seen, want)

@@ -97,7 +97,7 @@ const housekeeping int64 = 400_000_000
 // ms is a millisecond in ns.
 const ms = 1_000_000
 
-// Options configure a Node. Engine, HeaderChain, Witnesses, Delays, Verify and Random are required.
+// Options configure a Node. Engine, HeaderChain, Witnesses, Delays and Random are required.
 type Options struct {
 	// Engine is the engine that the node drives. The node does not close it.
 	Engine Chain
@@ -138,13 +138,10 @@ type Options struct {
 
 	// Signatures.
 
-	// Verify returns whether a signature of the given data is valid.
-	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// OnSigned is called with each signature that this node makes. A cache behind Verify can store
-	// it. nil: not called.
-	OnSigned func(primitives.Signature, []byte, primitives.PublicKey)
-	// Known returns whether the signature of a transaction was verified before. nil: Verify is
-	// called for every transaction.
+	// Verifier verifies signatures of validators. nil: PlainVerifier.
+	Verifier Verifier
+	// Known returns whether the signature of a transaction was verified before. nil: Verifier
+	// verifies every transaction.
 	Known func(*primitives.SignedTransaction) bool
 
 	// The shell.
@@ -230,6 +227,9 @@ func New(o Options, now int64) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Verifier == nil {
+		o.Verifier = PlainVerifier{}
+	}
 	e := o.Engine
 	signed.begin(e.Tip().Height())
 	n := &Node{
@@ -248,16 +248,16 @@ func New(o Options, now int64) (*Node, error) {
 		blocks.Counters = &o.Counters.Blocks
 	}
 	n.blocks = importer.New(blocks)
-	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verify, o.Random)
+	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verifier.Verify, o.Random)
 	n.assigned = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
 	n.parts.Sparing = o.Eager
-	n.votes = partialwitness.NewEndorsements(n.assigned, o.Verify)
+	n.votes = partialwitness.NewEndorsements(n.assigned, o.Verifier.Verify)
 	if n.me != "" {
 		n.setKey(o.Key)
 		n.witnesses = partialwitness.NewTracker(
 			partialwitness.Validator{Account: o.Account, Key: o.Key},
 			n.assigned,
-			o.Verify,
+			o.Verifier.Verify,
 		)
 	}
 	if o.Counters != nil {

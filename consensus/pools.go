@@ -50,7 +50,7 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 			return // neither a producer nor a holder of the shard: nothing to do
 		}
 	}
-	if hash := tx.Hash(); (n.o.Known == nil || !n.o.Known(tx)) && !n.o.Verify(tx.Signature, hash[:], tx.PublicKey) {
+	if hash := tx.Hash(); (n.o.Known == nil || !n.o.Known(tx)) && !n.o.Verifier.Verify(tx.Signature, hash[:], tx.PublicKey) {
 		n.note(nil, "transaction %v has a wrong signature", short(hash))
 		return
 	}

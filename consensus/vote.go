@@ -31,9 +31,7 @@ func (n *Node) vote(p doomslug.Proposal) {
 		AccountID: n.me,
 		Signature: n.o.Key.Sign(p.Inner.SignedBytes(p.Target)),
 	}
-	if n.o.OnSigned != nil {
-		n.o.OnSigned(a.Signature, p.Inner.SignedBytes(p.Target), n.public)
-	}
+	n.o.Verifier.Add(a.Signature, p.Inner.SignedBytes(p.Target), n.public)
 	to, err := n.e.BlockProducer(h.hash, p.Target)
 	if err != nil {
 		n.fail(err)
@@ -126,7 +124,7 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 		approvers = list
 	}
 	key, ok := approverKey(approvers, a.AccountID)
-	if !ok || key != verified && !n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key) {
+	if !ok || key != verified && !n.o.Verifier.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key) {
 		n.note(nil, "vote of %s for %d has a wrong signature", a.AccountID, a.Target)
 		return
 	}
@@ -146,7 +144,7 @@ type parked struct {
 func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 	signed := func(list []chain.Approver) (primitives.PublicKey, bool) {
 		key, ok := approverKey(list, a.AccountID)
-		return key, ok && (key == verified || n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key))
+		return key, ok && (key == verified || n.o.Verifier.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key))
 	}
 	key, ok := signed(n.head.approvers)
 	if !ok { // the block may be of the next epoch, where the account may have another key

@@ -35,10 +35,7 @@ func TestApprovalsOfUnknownBlocksAreKeptIfValid(t *testing.T) {
 	verified := 0
 	n := &Node{e: votesChain{}, parked: map[primitives.AccountID][]parked{}, tracker: doomslug.New(doomslug.Delays{}, 0, 0), out: new(Out),
 		head: &head{hash: primitives.Hash{1}, height: 10, approvers: approvers},
-		o: Options{Verify: func(s primitives.Signature, b []byte, k primitives.PublicKey) bool {
-			verified++
-			return s.Verify(b, k)
-		}}}
+		o:    Options{Verifier: countVerifier{n: &verified}}}
 	vote := func(account primitives.AccountID, signer string, on byte, target primitives.Height) {
 		a := &primitives.Approval{Inner: primitives.NewApprovalInner(primitives.Hash{on}, target-1, target), Target: target, AccountID: account}
 		a.Signature = key(signer).Sign(a.Inner.SignedBytes(target))
@@ -95,7 +92,7 @@ func TestEarlyApprovalIsKeptWithNextEpochKey(t *testing.T) {
 	for _, signer := range []string{"old", "new", "other"} {
 		n := &Node{e: votesChain{}, parked: map[primitives.AccountID][]parked{}, tracker: doomslug.New(doomslug.Delays{}, 0, 0), out: new(Out),
 			head: &head{hash: primitives.Hash{1}, height: 10, approvers: as("old"), next: as("new")},
-			o:    Options{Verify: func(s primitives.Signature, b []byte, k primitives.PublicKey) bool { return s.Verify(b, k) }}}
+			o:    Options{Verifier: PlainVerifier{}}}
 		a := &primitives.Approval{Inner: primitives.NewApprovalInner(primitives.Hash{2}, 11, 12), Target: 12, AccountID: "a"}
 		a.Signature = key(signer).Sign(a.Inner.SignedBytes(12))
 		n.approval(a, "")
@@ -152,7 +149,7 @@ func TestApprovalIsRepeatedIfHeadStays(t *testing.T) {
 				delays.Skip = 1200 * ms
 			}
 			n := &Node{e: producedBy{producer: primitives.AccountID(c.maker)}, me: "a",
-				o: Options{Key: key, Delays: delays}, signed: new(Signatures),
+				o: Options{Verifier: PlainVerifier{}, Key: key, Delays: delays}, signed: new(Signatures),
 				tracker: doomslug.New(delays, 0, 0), out: new(Out), head: &head{hash: primitives.Hash{1}, height: 10, approvers: approvers, approves: true}}
 			n.tracker.Tip(n.head.hash, 10, 9, 0)
 			sentAt := func(at int64) (votes []*primitives.Approval) {
@@ -187,4 +184,15 @@ func TestApprovalIsRepeatedIfHeadStays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// countVerifier counts the signatures that are verified.
+type countVerifier struct {
+	PlainVerifier
+	n *int
+}
+
+func (c countVerifier) Verify(s primitives.Signature, b []byte, k primitives.PublicKey) bool {
+	*c.n++
+	return s.Verify(b, k)
 }

@@ -135,9 +135,7 @@ func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 			if !n.mayEndorse(e) {
 				continue
 			}
-			if n.o.OnSigned != nil {
-				n.o.OnSigned(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), n.public)
-			}
+			n.o.Verifier.Add(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), n.public)
 			if n.head != nil && n.isEager() {
 				n.deferred = append(n.deferred, partialwitness.Send{To: s.To[s.Soon:], Body: e})
 				s.To = s.To[:s.Soon]

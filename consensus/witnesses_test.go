@@ -38,7 +38,7 @@ func checkingNode(result error) (*Node, *int) {
 	checked := new(int)
 	e := held{result: result, checked: checked}
 	assigned := &assignments{}
-	return &Node{e: e, o: Options{Witnesses: shown{of: e}}, out: new(Out), assigned: assigned, jobs: map[uint64]func(){}, signed: new(Signatures),
+	return &Node{e: e, o: Options{Verifier: PlainVerifier{}, Witnesses: shown{of: e}}, out: new(Out), assigned: assigned, jobs: map[uint64]func(){}, signed: new(Signatures),
 		witnesses: partialwitness.NewTracker(partialwitness.Validator{}, assigned, nil)}, checked
 }
 

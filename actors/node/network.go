@@ -67,9 +67,6 @@ func (n *Node) ShardMoves() *validatoractor.Moved { return n.shardMoves.Now() }
 func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 	o := *n.o.Validator
 	o.Engine, o.Delays, o.Vote, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, n.o.Seed, n.o.Clock, n.o.Log
-	if o.Verify == nil {
-		o.Verify = primitives.Signature.Verify
-	}
 	o.Known = n.o.Signatures.Known
 	if o.Eager {
 		o.Holds = n.o.Network.Status.Holds

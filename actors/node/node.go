@@ -252,12 +252,24 @@ func (n *Node) newProducer() actor.Actor {
 		Chain:   chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
 		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement,
 			Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
-		Final: n.finalHeight, Idle: n.shards.isIdle, Waiting: n.wakeup.HasOffers, Wanted: n.finalityWaits.any, Clock: n.o.Clock,
+		Final: n.finalHeight, Demand: demand{n}, Clock: n.o.Clock,
 		Mocked: n.engine.SetMocks, Begin: n.o.Begin, Log: n.o.Log, Out: producer.Out{
 			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
 		},
 	})
 }
+
+// demand implements producer.Demand.
+type demand struct{ n *Node }
+
+// IsIdle implements producer.Demand.
+func (d demand) IsIdle(shard primitives.ShardID) bool { return d.n.shards.isIdle(shard) }
+
+// HasTransactions implements producer.Demand.
+func (d demand) HasTransactions() bool { return d.n.wakeup.HasOffers() }
+
+// WantsFinality implements producer.Demand.
+func (d demand) WantsFinality() bool { return d.n.finalityWaits.any() }
 
 // position returns the persisted position of the chain.
 func (n *Node) position() messages.Position {

@@ -58,6 +58,19 @@ type Chain interface {
 		key primitives.SecretKey) (*primitives.Chunk, error)
 }
 
+// Demand is what waits for blocks. Its methods are safe for concurrent use.
+type Demand interface {
+	// IsIdle returns whether a shard's pool has no transaction for the next chunk. The actor then
+	// makes the chunk itself.
+	IsIdle(primitives.ShardID) bool
+	// HasTransactions returns whether a pool has transactions for a chunk. If it returns false, the
+	// actor gets messages.TransactionsWaiting when a pool has some.
+	HasTransactions() bool
+	// WantsFinality returns whether a client waits for finality. If it returns false, the actor gets
+	// messages.FinalityWanted when the next client waits.
+	WantsFinality() bool
+}
+
 // Out holds the functions that send the actor's messages.
 type Out struct {
 	ProduceChunk messages.Sender[messages.ProduceChunk]
@@ -85,19 +98,10 @@ type Options struct {
 	// it as their error. nil: it makes blocks.
 	Stopped error
 
-	// What the producer asks. Each function is required unless its comment says otherwise.
-
-	// Final returns the height of the last final block.
+	// Demand says what waits for blocks. Required.
+	Demand Demand
+	// Final returns the height of the last final block. Required.
 	Final func() primitives.Height
-	// Idle returns whether a shard's pool has no transaction for the next chunk. The actor then makes
-	// the chunk itself.
-	Idle func(primitives.ShardID) bool
-	// Waiting returns whether a pool has transactions for a chunk. If it returns false, the actor
-	// gets messages.TransactionsWaiting when a pool has some.
-	Waiting func() bool
-	// Wanted returns whether a client waits for finality. If it returns false, the actor gets
-	// messages.FinalityWanted when the next client waits. nil: always true.
-	Wanted func() bool
 
 	// Observers.
 
@@ -197,7 +201,7 @@ func (a *Actor) begin() {
 	for i := range e.Shards {
 		busy = busy || len(e.Shards[i].Outgoing) > 0
 	}
-	a.step(production.Waiting{Any: a.o.Waiting()})
+	a.step(production.Waiting{Any: a.o.Demand.HasTransactions()})
 	a.updateWanted()
 	a.step(production.Accepted{Height: e.Height(), Final: a.o.Final(), Busy: busy})
 	approvers, sole := a.approvers(e.Hash)
@@ -206,7 +210,7 @@ func (a *Actor) begin() {
 }
 
 // updateWanted informs the scheduler whether a client waits for finality.
-func (a *Actor) updateWanted() { a.step(production.Wanted{Any: a.o.Wanted == nil || a.o.Wanted()}) }
+func (a *Actor) updateWanted() { a.step(production.Wanted{Any: a.o.Demand.WantsFinality()}) }
 
 // Handle handles one message.
 func (a *Actor) Handle(msg any) {
@@ -364,7 +368,7 @@ func (a *Actor) answerGoals(m *messages.BlockAccepted) {
 // follow makes a block the head, unless top, the newest block of the chain, is higher. In that case
 // a message about top will follow.
 func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approvers []chain.Approver, sole bool) {
-	a.step(production.Waiting{Any: a.o.Waiting()})
+	a.step(production.Waiting{Any: a.o.Demand.HasTransactions()})
 	a.updateWanted()
 	forwarded := a.forward.target > 0 // skipped heights delay finality, so another block must follow
 	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy() || a.patchedAt(m.Height()) || forwarded,

@@ -33,7 +33,16 @@ type testChain struct {
 	queue   chan func()
 	made    []messages.MakeBlock
 	waiting bool
+	// indifferent means that no client waits for finality.
+	indifferent bool
 }
+
+// IsIdle implements Demand: the producer makes the chunks of shard 0 itself.
+func (c *testChain) IsIdle(id primitives.ShardID) bool { return id == 0 }
+
+func (c *testChain) HasTransactions() bool { return c.waiting }
+
+func (c *testChain) WantsFinality() bool { return !c.indifferent }
 
 const shards = 2
 
@@ -108,8 +117,7 @@ func newChainOf(t *testing.T, n, absent int, rules production.Rules) *testChain 
 		Chain: c, Keys: own,
 		Delays: doomslug.Delays{Endorsement: rules.Interval, Skip: 2e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
 		Rules:  rules, Final: func() primitives.Height { return c.final },
-		Idle:    func(id primitives.ShardID) bool { return id == 0 }, // the producer makes the chunks of shard 0 itself
-		Waiting: func() bool { return c.waiting }, Clock: func() uint64 { return uint64(time.Now().UnixNano()) },
+		Demand: c, Clock: func() uint64 { return uint64(time.Now().UnixNano()) },
 		Log: quiet, Out: Out{
 			ProduceChunk: func(m messages.ProduceChunk) { c.post(func() { c.produceChunk(m) }) },
 			MakeBlock:    func(m messages.MakeBlock) { c.post(func() { c.makeBlock(m) }) },

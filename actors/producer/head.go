@@ -98,7 +98,7 @@ func (a *Actor) askChunks() {
 			continue
 		}
 		s.asked = true
-		if a.head.empty || a.o.Idle(s.id) {
+		if a.head.empty || a.o.Demand.IsIdle(s.id) {
 			idle = append(idle, primitives.ShardIndex(i))
 			continue
 		}

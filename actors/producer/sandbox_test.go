@@ -117,7 +117,7 @@ func TestForwardedHeadBecomesFinal(t *testing.T) {
 		c := newChainOf(t, 1, 0, production.Rules{Mode: production.Instant, Interval: 6e8, Validity: 86400, Linger: 2e8,
 			SkipEmpty: true})
 		defer c.stop()
-		c.node.o.Wanted = func() bool { return false }
+		c.indifferent = true
 		c.run(time.Second)
 		request(c, messages.FastForward{Heights: 1600}, func(_ messages.Forwarded, err error) {
 			if err != nil {

@@ -89,10 +89,8 @@ type Options struct {
 
 	// Signatures.
 
-	// Verify returns whether a signature of the given data is valid. Required.
-	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// Vouched is called with each signature that this validator makes. nil: not called.
-	Vouched func(primitives.Signature, []byte, primitives.PublicKey)
+	// Verifier verifies signatures of validators. nil: consensus.PlainVerifier.
+	Verifier consensus.Verifier
 	// Known returns whether the transaction's signature was already verified. nil: never.
 	Known func(*primitives.SignedTransaction) bool
 
@@ -245,7 +243,7 @@ func (a *Actor) open() (err error) {
 	core, err := consensus.New(consensus.Options{
 		Engine: guardedEngine{a.o.Engine,
 			a.o.Life}, HeaderChain: a.o.Engine.HeaderChain(), Witnesses: a.o.Engine.Witnesses(), Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
-		Verify: a.o.Verify, OnSigned: a.o.Vouched, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
+		Verifier: a.o.Verifier, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
 		Counters: &a.o.Life.Counters,
 	}, a.now)
 	if err != nil {

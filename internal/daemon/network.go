@@ -147,13 +147,13 @@ func (h *Daemon) validatorOptions() (*validator.Options, error) {
 		return nil, err
 	}
 	h.withOthers, h.key = true, h.validatorKey
-	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, Journal: filepath.Join(h.home.Paths.Data, signedFile), Verify: h.signed.Verify, Vouched: h.signed.Add,
+	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, Journal: filepath.Join(h.home.Paths.Data, signedFile), Verifier: h.signed,
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }
 
 // shadowOptions returns the options of a node whose tracked shards change and that signs nothing.
 func (h *Daemon) shadowOptions() *validator.Options {
-	return &validator.Options{Journal: filepath.Join(h.home.Paths.Data, followsFile), Verify: h.signed.Verify}
+	return &validator.Options{Journal: filepath.Join(h.home.Paths.Data, followsFile), Verifier: h.signed}
 }
 
 // hasSigned returns whether the validator of a folder has a signing journal. If so, the chain has

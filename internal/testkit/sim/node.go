@@ -194,7 +194,7 @@ func (n *node) start() error {
 	n.counters = append(n.counters, new(consensus.Counters))
 	n.core, err = consensus.New(consensus.Options{
 		Engine: prompt{n.engine, n}, HeaderChain: n.engine.HeaderChain(), Witnesses: witnessChecks{n}, Account: n.account, Key: n.key,
-		Delays: delays, Signed: signed, Verify: verify, Random: draws.IntN, Hooks: consensus.Hooks{Planted: planted},
+		Delays: delays, Signed: signed, Verifier: cachedVerifier{}, Random: draws.IntN, Hooks: consensus.Hooks{Planted: planted},
 		Eager: w.s.Eager, Holds: w.holds(), Counters: n.counters[len(n.counters)-1],
 	}, w.now)
 	if err != nil {

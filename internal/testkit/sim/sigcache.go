@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"sync"
 
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -67,6 +68,14 @@ func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	b := make([]byte, 0, 512)
 	b = append(append(append(b, byte(len(s)), byte(len(k))), s...), k...)
 	return remembered(sha256.Sum256(append(b, data...)), func() bool { return s.Verify(data, k) })
+}
+
+// cachedVerifier implements consensus.Verifier with the cache.
+type cachedVerifier struct{ consensus.PlainVerifier }
+
+// Verify is the function verify.
+func (cachedVerifier) Verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
+	return verify(s, data, k)
 }
 
 // verifyVRF is primitives.VerifyVRF with a cache.
