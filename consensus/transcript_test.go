@@ -112,7 +112,7 @@ func (s *script) start() {
 		Engine: s.e, HeaderChain: s.e.HeaderChain(), Witnesses: s.e.Witnesses(), Account: s.me, Key: secret(s.me), Signed: s.row,
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second),
 			ChunkWait: [2]uint64{1, 3}},
-		Verify: primitives.Signature.Verify, Random: func(int) int { return 0 },
+		Random: func(int) int { return 0 },
 	}, s.now)
 	s.fail(err)
 	s.do(s.core.Start(s.now))
