@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
 // TestValueViewsAreThoseOfNearPrimitives compares with ../testdata/values.jsonl.gz, made by
@@ -75,6 +76,18 @@ func TestValueViewsAreThoseOfNearPrimitives(t *testing.T) {
 				t.Errorf("%s, want %s", got, v.View)
 			}
 			bothOrders(inStructs.action(nil, &a), v.View)
+			// Package genesis writes raw actions too.
+			record := genesis.AppendRecord(nil, &genesis.PostponedReceiptRecord{Receipt: &primitives.Receipt{
+				Body: &primitives.ActionReceipt{Actions: []primitives.Action{a}}}})
+			raw := inStructs.action(nil, &a) // of a delegate, whose view and raw form are the same
+			switch a.(type) {
+			case *primitives.Delegate, *primitives.DelegateV2:
+			default:
+				raw = inStructs.rawAction(nil, &a)
+			}
+			if !bytes.Contains(record, append([]byte(`"actions":[`), append(raw, ']')...)) {
+				t.Errorf("%s, want %s", record, raw)
+			}
 			if got := hex.EncodeToString(appendActionBorsh(nil, a)); got != v.ViewBorsh {
 				t.Errorf("%s: %s, want %s", v.View, got, v.ViewBorsh)
 			}
