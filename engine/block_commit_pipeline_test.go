@@ -105,7 +105,7 @@ func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 			if _, err := fast.Header(a.Entry.Hash); err == nil {
 				t.Errorf("round %d: a header is reported before it is on disk", round)
 			}
-			if _, _, err := fast.Transaction(tx.Hash()); !errors.Is(err, ErrUnknown) {
+			if _, _, err := fast.Transactions().Transaction(tx.Hash()); !errors.Is(err, ErrUnknown) {
 				t.Errorf("round %d: a transaction that is not on disk: %v, want ErrUnknown", round, err)
 			}
 			if list, err := fast.Stored(); len(list) != 0 || err != nil {

@@ -22,6 +22,22 @@
 // one (block_commit_pipeline.go). Commit does the same as FinishImport, and waits for the disk.
 // Readers see only blocks that are on disk, and hold the blocks that they read (BlockNode.Acquire).
 //
+// # Parts
+//
+// These types own their data and rows. Each reads the engine only through an interface that is
+// declared next to the type, and Engine holds each in one field.
+//
+//	HeaderChain     verified headers above the imported blocks (header_chain.go)
+//	EpochProofs     epoch sync proofs (header_epoch_proof.go)
+//	StateSnapshots  state snapshots and sync points (statesync_snapshot.go)
+//	WitnessChecker  checks of witnesses (witness_check.go)
+//	witnessCache    transitions that are kept for witnesses (witness_store.go)
+//	precompiler     contract code that is compiled ahead (precompile.go)
+//	Transactions    transactions, receipts and outcomes in the store (query_tx_status.go)
+//
+// The parts are no packages, because they use block nodes with their tries. The other methods of
+// Engine work on the block tree and the epoch manager, under the locks of both.
+//
 // In comments, a shard is "held" if this node has the shard's state. A block's states are "held"
 // while BlockNode.Acquire keeps them in memory.
 package engine

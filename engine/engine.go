@@ -149,6 +149,7 @@ type Engine struct {
 	headerChain     *HeaderChain
 	proofs          *witnessCache
 	epochProofs     *EpochProofs
+	transactions    *Transactions
 	witnesses       *WitnessChecker
 	times           Times
 	snapshots       *StateSnapshots
@@ -205,6 +206,7 @@ func Open(o Options) (*Engine, error) {
 	e.snapshots = newStateSnapshots(e, &e.o)
 	e.headerChain = newHeaderChain(e)
 	e.proofs = newWitnessCache(e, &e.o)
+	e.transactions = &Transactions{e.store, e}
 	e.epochProofs = &EpochProofs{store: e.store, chain: e, epochs: epochStore{e}}
 	if o.Store.Tip().Empty {
 		return e, e.begin()

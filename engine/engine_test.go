@@ -415,10 +415,10 @@ func TestHighestBlockBecomesHead(t *testing.T) {
 	if len(b3.Returned) != 1 || b3.Returned[0].Hash() != two.Hash() {
 		t.Errorf("%d transactions returned, want the one that only the old branch has", len(b3.Returned))
 	}
-	if o, _, err := n.Outcome(one.Hash()); err != nil || o.BlockHash != b2.Entry.Hash {
+	if o, _, err := n.Transactions().Outcome(one.Hash()); err != nil || o.BlockHash != b2.Entry.Hash {
 		t.Errorf("outcome of the transaction in both branches: block %v, %v, want %v", o.BlockHash, err, b2.Entry.Hash)
 	}
-	if _, _, err := n.Outcome(two.Hash()); err == nil {
+	if _, _, err := n.Transactions().Outcome(two.Hash()); err == nil {
 		t.Error("an outcome of the abandoned branch is reported")
 	}
 }

@@ -33,7 +33,7 @@ var ErrPrestate = errors.New("engine: the state before the transaction cannot be
 // Errors: ErrUnknown; ErrPrestate; ErrUntracked; storage.ErrGone if the state was garbage
 // collected; state.ErrAway. Safe for concurrent use.
 func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.VM) (*view.Case, error) {
-	was, err := e.TransactionStatus(hash)
+	was, err := e.transactions.FullStatus(hash)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (e *Engine) deeds(o *view.FinalOutcome) (out []view.Deed) {
 // Deeds returns the parts of a transaction's outcomes that do not depend on the chain on which it
 // runs. It returns ErrUnknown if no block of the canonical chain contains the transaction.
 func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
-	o, err := e.TransactionStatus(hash)
+	o, err := e.transactions.FullStatus(hash)
 	if err != nil {
 		return nil, err
 	}

@@ -37,14 +37,14 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 	if !e.Holds(at.Layout.ShardOf(signer)) {
 		return nil, fmt.Errorf("%w of account %s", ErrUntracked, signer)
 	}
-	tx, place, err := e.Transaction(hash)
+	tx, place, err := e.transactions.Transaction(hash)
 	if err != nil {
 		return nil, err
 	}
 	if place.Block.Ref().Height > at.Height() {
 		return nil, fmt.Errorf("%w: transaction %v", ErrUnknown, hash)
 	}
-	src := e.outcomesOf(hash, place, at.Height(), 0)
+	src := e.transactions.outcomesOf(hash, place, at.Height(), 0)
 	all := txstatus.Outcomes(hash, src)
 	if src.err != nil || len(all) == 0 || len(all) > maxOutcomes {
 		return nil, errors.Join(src.err, fmt.Errorf("%w: outcomes of transaction %v", ErrUnknown, hash))

@@ -14,25 +14,51 @@ import (
 // ErrUnknown means that a transaction, receipt, block or chunk is not on the canonical chain.
 var ErrUnknown = errors.New("engine: not found on this node's chain")
 
+// Transactions reads the transactions, receipts and outcomes of the canonical chain from the store.
+// It has no data of its own. Safe for concurrent use.
+type Transactions struct {
+	store *storage.Store
+	chain canonicalChain
+}
+
+// canonicalChain is what Transactions reads of the engine. All methods are safe for concurrent use.
+type canonicalChain interface {
+	Canonical(storage.BlockRef) bool
+	Ref(primitives.Hash) (storage.BlockRef, error)
+	persisted() (head *BlockNode, final storage.BlockRef)
+}
+
+// Transactions returns the reader of transactions.
+func (e *Engine) Transactions() *Transactions { return e.transactions }
+
+// persisted returns the persisted head and the last final block according to it.
+func (e *Engine) persisted() (*BlockNode, storage.BlockRef) {
+	at := e.view.Load()
+	return at.entry, at.final
+}
+
 // Outcome returns the outcome of a transaction or receipt on the canonical chain, with the
 // outcome's proof and its place in the store. Outcome returns ErrUnknown if there is no such
 // outcome.
-func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, error) {
-	return e.outcomeFrom(id, 0)
+func (q *Transactions) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, error) {
+	return q.outcomeFrom(id, 0)
 }
 
 // outcomeFrom does the same as Outcome, but outcomeFrom searches only blocks at or above the height
 // `from`.
-func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.OutcomeProof, storage.Place, error) {
-	places, err := e.store.FindOutcomeFrom(id, from)
+func (q *Transactions) outcomeFrom(
+	id primitives.Hash,
+	from primitives.Height,
+) (view.OutcomeProof, storage.Place, error) {
+	places, err := q.store.FindOutcomeFrom(id, from)
 	if err != nil {
 		return view.OutcomeProof{}, storage.Place{}, err
 	}
 	for _, p := range places {
-		if !e.Canonical(p.Block.Ref()) {
+		if !q.chain.Canonical(p.Block.Ref()) {
 			continue
 		}
-		o, err := e.outcomeAt(p)
+		o, err := q.outcomeAt(p)
 		return o, p, err
 	}
 	return view.OutcomeProof{}, storage.Place{}, fmt.Errorf("%w: outcome %v", ErrUnknown, id)
@@ -55,7 +81,7 @@ func (e *Engine) Canonical(ref storage.BlockRef) bool {
 // outcomeAt reads an outcome and builds its proof up to the outcome root of its chunk. The store
 // caches the Merkle tree of the chunk's outcomes, because clients that wait for a block request
 // many outcomes of the same chunk.
-func (e *Engine) outcomeAt(p storage.Place) (view.OutcomeProof, error) {
+func (q *Transactions) outcomeAt(p storage.Place) (view.OutcomeProof, error) {
 	var out view.OutcomeProof
 	tree, err := p.Block.OutcomeTree(p.Shard, func(o *storage.Outcome) (primitives.Hash, error) {
 		x, err := decodeOutcome(o)
@@ -85,13 +111,13 @@ func decodeOutcome(o *storage.Outcome) (primitives.OutcomeWithID, error) {
 
 // Transaction returns a transaction of the canonical chain, and the transaction's place in the
 // store. It returns ErrUnknown if there is no such transaction.
-func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransaction, storage.Place, error) {
-	places, err := e.store.FindTransaction(hash)
+func (q *Transactions) Transaction(hash primitives.Hash) (*primitives.SignedTransaction, storage.Place, error) {
+	places, err := q.store.FindTransaction(hash)
 	if err != nil {
 		return nil, storage.Place{}, err
 	}
 	for _, p := range places {
-		if !e.Canonical(p.Block.Ref()) {
+		if !q.chain.Canonical(p.Block.Ref()) {
 			continue
 		}
 		raw, err := p.Block.Transaction(p.Shard, p.Index)
@@ -106,21 +132,21 @@ func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransactio
 
 // Receipt returns a receipt of the canonical chain. It returns ErrUnknown if there is no such
 // receipt.
-func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
-	places, err := e.store.FindReceipt(id)
+func (q *Transactions) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
+	places, err := q.store.FindReceipt(id)
 	if err != nil {
 		return nil, err
 	}
-	return e.receiptAt(id, places)
+	return q.receiptAt(id, places)
 }
 
 // receiptAt returns the receipt from the first of the places that is on the canonical chain. A
 // place in a garbage collected block counts too: the oldest remaining block executes receipts that
 // the block before it sent.
-func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primitives.Receipt, error) {
+func (q *Transactions) receiptAt(id primitives.Hash, places []storage.Place) (*primitives.Receipt, error) {
 	for _, p := range places {
-		if ref := p.Block.Ref(); !e.Canonical(ref) {
-			if collected, err := e.store.IsCollected(ref); err != nil || !collected {
+		if ref := p.Block.Ref(); !q.chain.Canonical(ref) {
+			if collected, err := q.store.IsCollected(ref); err != nil || !collected {
 				continue
 			}
 		}
@@ -137,7 +163,7 @@ func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primiti
 // source implements txstatus.Source for the canonical chain up to a head. A source keeps the first
 // error other than ErrUnknown in err.
 type source struct {
-	e           *Engine
+	q           *Transactions
 	head, final primitives.Height
 	since       map[primitives.Hash]primitives.Height // id -> height below which no block contains its outcome
 	made        map[primitives.Hash]storage.Place     // id of a receipt -> place of the outcome that lists it
@@ -158,9 +184,9 @@ func (s *source) count(n int) {
 
 // outcomesOf returns the source for the status of the transaction with this hash and place. The
 // source searches outcomes only in the transaction's block and the blocks after that block.
-func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
+func (q *Transactions) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
 	return &source{
-		e:     e,
+		q:     q,
 		head:  head,
 		final: final,
 		since: map[primitives.Hash]primitives.Height{hash: place.Block.Ref().Height},
@@ -172,7 +198,7 @@ func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	if s.err == ErrLarge {
 		return view.OutcomeProof{}, false
 	}
-	o, p, err := s.e.outcomeFrom(id, s.since[id])
+	o, p, err := s.q.outcomeFrom(id, s.since[id])
 	if err != nil && !errors.Is(err, ErrUnknown) && s.err == nil {
 		s.err = err
 	}
@@ -193,23 +219,23 @@ func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 	return err == nil && x.PredecessorID == primitives.SystemAccount
 }
 
-// receipt does the same as Engine.Receipt. source.receipt is faster if s has already read the
+// receipt does the same as Transactions.Receipt. source.receipt is faster if s has already read the
 // outcome that lists the receipt.
 func (s *source) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	by, ok := s.made[id]
 	if !ok {
-		return s.e.Receipt(id)
+		return s.q.Receipt(id)
 	}
-	places, err := s.e.store.FindReceiptOf(id, &by)
+	places, err := s.q.store.FindReceiptOf(id, &by)
 	if err != nil {
 		return nil, err
 	}
-	return s.e.receiptAt(id, places)
+	return s.q.receiptAt(id, places)
 }
 
 func (s *source) IsFinal(block primitives.Hash) bool {
-	ref, err := s.e.Ref(block)
-	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
+	ref, err := s.q.chain.Ref(block)
+	return err == nil && ref.Height <= s.final && s.q.chain.Canonical(ref)
 }
 
 // Ref returns the height and hash of a block on any branch. It returns storage.ErrNotFound or
@@ -225,50 +251,50 @@ func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
 	return rec.Ref(), nil
 }
 
-// TransactionStatus returns the status of a transaction with its receipts (txstatus.Receipts). It
+// FullStatus returns the status of a transaction with its receipts (txstatus.Receipts). It
 // returns ErrUnknown if no block of the canonical chain contains the transaction.
-func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, error) {
-	at := e.view.Load()
-	return e.TransactionStatusAt(hash, at.entry.Height(), at.final.Height)
+func (q *Transactions) FullStatus(hash primitives.Hash) (view.FinalOutcome, error) {
+	head, final := q.chain.persisted()
+	return q.FullStatusAt(hash, head.Height(), final.Height)
 }
 
-// TransactionStatusAt returns what TransactionStatus returned at an earlier time: when the
+// FullStatusAt returns what FullStatus returned at an earlier time: when the
 // canonical block of height head was the head, and the canonical block of height final was the last
 // final block.
-func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
-	return e.StatusWithin(hash, head, final, true, 0)
+func (q *Transactions) FullStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
+	return q.StatusWithin(hash, head, final, true, 0)
 }
 
-// Status does the same as TransactionStatus without the receipts. Most callers do not need the
+// Status does the same as FullStatus without the receipts. Most callers do not need the
 // receipts, and finding them is expensive. If a receipt was executed in the block after the block
 // that sent it, the search goes through all receipts that the sending block sent.
-func (e *Engine) Status(hash primitives.Hash) (view.FinalOutcome, error) {
-	at := e.view.Load()
-	return e.StatusAt(hash, at.entry.Height(), at.final.Height)
+func (q *Transactions) Status(hash primitives.Hash) (view.FinalOutcome, error) {
+	head, final := q.chain.persisted()
+	return q.StatusAt(hash, head.Height(), final.Height)
 }
 
-// StatusAt does the same as TransactionStatusAt without the receipts.
-func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
-	return e.StatusWithin(hash, head, final, false, 0)
+// StatusAt does the same as FullStatusAt without the receipts.
+func (q *Transactions) StatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
+	return q.StatusWithin(hash, head, final, false, 0)
 }
 
-// StatusWithin does the same as TransactionStatusAt if receipts is set, otherwise the same as
+// StatusWithin does the same as FullStatusAt if receipts is set, otherwise the same as
 // StatusAt. most limits the size of the reply in bytes; 0: no limit. If the reply would be larger,
 // StatusWithin returns ErrLarge without reading much more than the limit.
-func (e *Engine) StatusWithin(
+func (q *Transactions) StatusWithin(
 	hash primitives.Hash,
 	head, final primitives.Height,
 	receipts bool,
 	most int,
 ) (out view.FinalOutcome, err error) {
-	tx, place, err := e.Transaction(hash)
+	tx, place, err := q.Transaction(hash)
 	if err != nil {
 		return out, err
 	}
 	if place.Block.Ref().Height > head {
 		return out, fmt.Errorf("%w: transaction %v up to height %d", ErrUnknown, hash, head)
 	}
-	src := e.outcomesOf(hash, place, head, final)
+	src := q.outcomesOf(hash, place, head, final)
 	src.most = most
 	src.count((&view.FinalOutcome{Transaction: tx}).Size(false))
 	out = txstatus.Look(tx, src)

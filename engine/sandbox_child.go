@@ -62,6 +62,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	c.proofs = newWitnessCache(c, &c.o)
 	c.epochProofs = &EpochProofs{store: c.store, chain: c, epochs: epochStore{c}}
 	c.precompiler.init(c.o.VM, c.chain.ID)
+	c.transactions = &Transactions{c.store, c}
 	c.ancestry.init(c)
 	c.pipeline.init()
 	e.epochMu.Lock()

@@ -115,7 +115,7 @@ func (s *sandbox) sends(ctx context.Context, x *primitives.SignedTransaction, le
 
 // included returns whether a block on disk includes the transaction.
 func (s *sandbox) included(x *primitives.SignedTransaction) bool {
-	_, err := s.e.TransactionStatus(x.Hash())
+	_, err := s.e.Transactions().FullStatus(x.Hash())
 	return err == nil
 }
 

@@ -35,7 +35,7 @@ func TestFullDiskRejectsWritesAndServesReads(t *testing.T) {
 		check := func() {
 			t.Helper()
 			for i, tx := range told {
-				if out, err := e.TransactionStatus(tx); err != nil || out.Level < view.LevelExecutedOptimistic {
+				if out, err := e.Transactions().FullStatus(tx); err != nil || out.Level < view.LevelExecutedOptimistic {
 					t.Fatalf("round %d: transaction %d of %d was accepted, and is %v, %v", round, i, len(told), out.Level, err)
 				}
 			}

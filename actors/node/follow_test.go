@@ -200,7 +200,7 @@ func TestReplacedTransactionReturnsToPool(t *testing.T) {
 		f.Receive(m)
 	}
 	tapeF.await(t, 2)
-	if out, err := f.e.TransactionStatus(tx.Hash()); err != nil || out.Level < view.LevelIncluded {
+	if out, err := f.e.Transactions().FullStatus(tx.Hash()); err != nil || out.Level < view.LevelIncluded {
 		t.Errorf("on the first branch: %v, %v", out.Level, err)
 	}
 	mineBlocks(t, two, 3)
@@ -208,7 +208,7 @@ func TestReplacedTransactionReturnsToPool(t *testing.T) {
 		f.Receive(m)
 	}
 	tapeF.await(t, 3)
-	if _, err := f.e.TransactionStatus(tx.Hash()); err == nil {
+	if _, err := f.e.Transactions().FullStatus(tx.Hash()); err == nil {
 		t.Error("the branch that won has the transaction")
 	}
 	until(t, func() bool { return f.Stats().Pooled == 1 }) // the mempool gets the block after readers see it as head

@@ -244,7 +244,7 @@ func TestStoredReceiptHaltsNodeAtEachStart(t *testing.T) {
 		if n := tried.Load(); n != 2 { // once for the block, once for the file
 			t.Errorf("run %d times", n)
 		}
-		if out, err := s.e.TransactionStatus(tx.Hash()); err != nil || out.Level < view.LevelIncluded {
+		if out, err := s.e.Transactions().FullStatus(tx.Hash()); err != nil || out.Level < view.LevelIncluded {
 			t.Errorf("the transaction is %v, %v", out.Level, err)
 		}
 	}

@@ -69,7 +69,7 @@ func TestManyWaitsForLargeStatusAreServed(t *testing.T) {
 	peak := peakOf()
 	for level := view.LevelNone; level < view.LevelExecutedOptimistic; {
 		mineBlocks(t, s, 1)
-		x, _ := s.e.Status(hash)
+		x, _ := s.e.Transactions().Status(hash)
 		level = x.Level
 	}
 	s.settled()

@@ -290,7 +290,7 @@ func TestManualModeMinesRequestedBlocks(t *testing.T) {
 	if h, hash, err := s.Mine(t.Context(), 5); err != nil || h != before+5 || hash != s.e.Head().Hash {
 		t.Fatalf("mine = %d, %v, %v, want height %d", h, hash, err, before+5)
 	}
-	if out, err := s.e.TransactionStatus(tx.Hash()); err != nil || out.Level != view.LevelFinal {
+	if out, err := s.e.Transactions().FullStatus(tx.Hash()); err != nil || out.Level != view.LevelFinal {
 		t.Errorf("after five blocks: %v, %v, want FINAL", out.Level, err)
 	}
 }
@@ -308,7 +308,7 @@ func TestNodeRestartsUnderLoadAtItsHead(t *testing.T) {
 			t.Fatalf("the head fell from %d to %d", height, e.Head().Height())
 		}
 		if last != nil {
-			if out, err := e.TransactionStatus(last.Hash()); err != nil || out.Level < view.LevelExecutedOptimistic {
+			if out, err := e.Transactions().FullStatus(last.Hash()); err != nil || out.Level < view.LevelExecutedOptimistic {
 				t.Fatalf("round %d: an executed transaction is %v, %v", round, out.Level, err)
 			}
 		}

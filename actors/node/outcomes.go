@@ -35,7 +35,7 @@ func (l outcomeLedger) Outcome(id primitives.Hash, upto primitives.Height) (m me
 		m = messages.Executed{Outcome: o, Block: p.Block.Ref().Hash, Height: p.Block.Ref().Height}
 		if n := len(o.Outcome.ReceiptIDs); n > 0 {
 			last := o.Outcome.ReceiptIDs[n-1]
-			if r, err := l.e.Receipt(last); err == nil && r.PredecessorID == primitives.SystemAccount {
+			if r, err := l.e.Transactions().Receipt(last); err == nil && r.PredecessorID == primitives.SystemAccount {
 				m.Refund = last
 			}
 		}

@@ -88,7 +88,7 @@ func (h *history) first(t *testing.T, e *engine.Engine, tx primitives.Hash,
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range h.list {
-		out, err := e.TransactionStatusAt(tx, p.Head, p.Final)
+		out, err := e.Transactions().FullStatusAt(tx, p.Head, p.Final)
 		if errors.Is(err, engine.ErrUnknown) {
 			continue
 		}
@@ -231,7 +231,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool, r *clientAnswers, who string) {
 	t.Helper()
 	hash := r.tx.Hash()
-	_, _, err := s.e.Transaction(hash)
+	_, _, err := s.e.Transactions().Transaction(hash)
 	if err != nil && !errors.Is(err, engine.ErrUnknown) {
 		t.Fatal(err)
 	}

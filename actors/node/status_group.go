@@ -136,7 +136,7 @@ func (n *Node) readStatusWithin(x *statusRead, most int) (*view.FinalOutcome, er
 	x.out, x.err = nil, nil
 	head := n.engine.Head()
 	n.statusGroup.reads.Add(1)
-	out, err := n.engine.StatusWithin(x.key.hash, x.key.at.Head, x.key.at.Final, x.key.receipts, most)
+	out, err := n.engine.Transactions().StatusWithin(x.key.hash, x.key.at.Head, x.key.at.Final, x.key.receipts, most)
 	x.head = storage.BlockRef{Height: head.Height(), Hash: head.Hash}
 	if err != nil {
 		if errors.Is(err, engine.ErrUnknown) {

@@ -46,7 +46,7 @@ func TestLargeStatusReadWaitsForMemory(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		want, err := s.e.StatusWithin(c.tx.Hash(), s.e.Head().Height(), s.e.Final().Height, c.receipts, 0)
+		want, err := s.e.Transactions().StatusWithin(c.tx.Hash(), s.e.Head().Height(), s.e.Final().Height, c.receipts, 0)
 		if err != nil || string(view.AppendFinalOutcome(nil, out, c.receipts)) != string(view.AppendFinalOutcome(nil,
 			&want, c.receipts)) {
 			t.Errorf("%s: another status, %v", c.name, err)

@@ -115,7 +115,7 @@ func TestWaitsForOneTransactionShareReads(t *testing.T) {
 	note := func() {
 		at := s.visiblePosition()
 		for i, read := range []func(primitives.Hash, primitives.Height, primitives.Height) (view.FinalOutcome,
-			error){s.e.StatusAt, s.e.TransactionStatusAt} {
+			error){s.e.Transactions().StatusAt, s.e.Transactions().FullStatusAt} {
 			if out, err := read(hash, at.Head, at.Final); err == nil {
 				text := string(view.AppendFinalOutcome(nil, &out, i == 1))
 				right[i][text], levels[text] = true, out.Level
@@ -128,7 +128,7 @@ func TestWaitsForOneTransactionShareReads(t *testing.T) {
 	for range 8 {
 		mineBlocks(t, s, 1)
 		note()
-		x, err := s.e.Status(hash)
+		x, err := s.e.Transactions().Status(hash)
 		if err == nil && x.Level >= view.LevelExecutedOptimistic && x.Level < view.LevelFinal && !late {
 			late = true
 			s.settled()
@@ -263,7 +263,7 @@ func BenchmarkWaitsShared(b *testing.B) {
 					if _, _, err := s.Mine(context.Background(), 1); err != nil {
 						b.Fatal(err)
 					}
-					x, err := s.e.Status(txs[len(txs)-1].Hash())
+					x, err := s.e.Transactions().Status(txs[len(txs)-1].Hash())
 					if level = x.Level; err != nil {
 						level = view.LevelNone
 					}

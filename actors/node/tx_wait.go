@@ -399,7 +399,7 @@ func (c waiterChain) IsUnused(tx *primitives.SignedTransaction, persisted bool) 
 
 // IsIncluded implements waiter.Chain.
 func (c waiterChain) IsIncluded(tx primitives.Hash) (bool, error) {
-	_, _, err := c.n.engine.Transaction(tx)
+	_, _, err := c.n.engine.Transactions().Transaction(tx)
 	if errors.Is(err, engine.ErrUnknown) {
 		return false, nil
 	}

@@ -148,7 +148,7 @@ func (n *syncedNode) restart() {
 // unknownTransaction asks for a transaction of a block that the node has not executed:
 // UNKNOWN_TRANSACTION (nearcore chain/client/src/view_client_actor.rs:701).
 func (r *lookupChain) unknownTransaction(hash primitives.Hash, b *recordedBlock) {
-	if got, err := r.chain.Engine.TransactionStatus(hash); !errors.Is(err, engine.ErrUnknown) {
+	if got, err := r.chain.Engine.Transactions().FullStatus(hash); !errors.Is(err, engine.ErrUnknown) {
 		r.Errorf("transaction %v of block %d, executed from %d on: %v, %v", hash, b.entry.Height(), r.since+1, got.Level, err)
 	}
 	r.counts["unknown transactions"]++

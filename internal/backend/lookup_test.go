@@ -446,7 +446,7 @@ func (r *lookupChain) status(s *chainContents, hash primitives.Hash) {
 	if o == nil { // the second copy of one in its chunk
 		return
 	}
-	got, err := r.chain.Engine.TransactionStatus(hash)
+	got, err := r.chain.Engine.Transactions().FullStatus(hash)
 	if err != nil || got.Transaction.Hash() != hash || got.Outcome.BlockHash != o.block.entry.Hash || !sameOutcome(&got.Outcome.OutcomeWithID, o.OutcomeWithID) {
 		r.Errorf("transaction %v of block %d: %v", hash, o.block.entry.Height(), err)
 		return
@@ -491,7 +491,7 @@ func sameOutcome(a, b *primitives.OutcomeWithID) bool {
 
 // proof requests a light client proof of an outcome and verifies it against the headers.
 func (r *lookupChain) proof(s *chainContents, id primitives.Hash, o *chainOutcome) {
-	got, _, err := r.chain.Engine.Outcome(id)
+	got, _, err := r.chain.Engine.Transactions().Outcome(id)
 	if err != nil || got.BlockHash != o.block.entry.Hash || !sameOutcome(&got.OutcomeWithID, o.OutcomeWithID) {
 		r.Errorf("outcome %v of block %d: %v", id, o.block.entry.Height(), err)
 		return

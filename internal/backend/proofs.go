@@ -14,7 +14,7 @@ import (
 
 // Receipt returns a stored receipt by its id.
 func (b *Backend) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
-	x, err := b.Engine.Receipt(id)
+	x, err := b.Engine.Transactions().Receipt(id)
 	if errors.Is(err, engine.ErrUnknown) || gone(err) {
 		return nil, &view.LookupError{Kind: view.ErrUnknownReceipt, Hash: id}
 	}
@@ -38,7 +38,7 @@ func (b *Backend) NextLightClientBlock(last primitives.Hash) (*primitives.LightC
 // block is an ancestor of the light client's head (nearcore view_client_actor.rs,
 // GetExecutionOutcome).
 func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, error) {
-	outcome, place, err := b.Engine.Outcome(r.ID)
+	outcome, place, err := b.Engine.Transactions().Outcome(r.ID)
 	if errors.Is(err, engine.ErrUnknown) || gone(err) {
 		if shard := b.Engine.Head().Layout.ShardOf(r.Account); !b.Engine.Holds(shard) {
 			return nil, &view.LookupError{Kind: view.ErrOutcomeShard, Hash: r.ID, ShardID: shard}

@@ -95,7 +95,7 @@ func (o *origin) find(q *view.OriginQuery, window uint64) (*view.Origin, error) 
 		if err != nil {
 			return nil, err
 		}
-		tx, _, err := o.Engine.Transaction(parent)
+		tx, _, err := o.Engine.Transactions().Transaction(parent)
 		if err == nil {
 			return &view.Origin{Transaction: parent, Sender: tx.SignerID}, nil
 		}

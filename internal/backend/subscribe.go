@@ -69,7 +69,7 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 		head := at(b.Engine.Head())
 		first := storage.BlockRef{}
 		for _, hash := range q.Hashes {
-			_, place, err := b.Engine.Transaction(hash)
+			_, place, err := b.Engine.Transactions().Transaction(hash)
 			if errors.Is(err, engine.ErrUnknown) {
 				continue
 			}

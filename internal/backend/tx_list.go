@@ -598,7 +598,7 @@ func (l *listing) below() error {
 	}
 	first := len(l.out.Transactions)
 	for hash := range found {
-		tx, place, err := l.Engine.Transaction(hash)
+		tx, place, err := l.Engine.Transactions().Transaction(hash)
 		if err != nil {
 			continue // a reorganisation has removed the transaction meanwhile
 		}

@@ -202,7 +202,7 @@ func follow(t *testing.T, b *Backend, h *history, q *view.ListQuery, blocks, out
 // agrees compares a row with the transaction's status.
 func agrees(t *testing.T, b *Backend, x *view.ListedTransaction) {
 	t.Helper()
-	s, err := b.Engine.Status(x.Transaction.Hash())
+	s, err := b.Engine.Transactions().Status(x.Transaction.Hash())
 	if err != nil {
 		t.Error(err)
 		return
@@ -222,7 +222,7 @@ func agrees(t *testing.T, b *Backend, x *view.ListedTransaction) {
 // named returns whether the events of a transaction name an account.
 func named(t *testing.T, b *Backend, tx primitives.Hash, account primitives.AccountID) bool {
 	t.Helper()
-	s, err := b.Engine.Status(tx)
+	s, err := b.Engine.Transactions().Status(tx)
 	if err != nil || account == "" {
 		return false
 	}

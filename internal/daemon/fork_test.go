@@ -68,11 +68,11 @@ func TestOnlyNamedShardsMissChunks(t *testing.T) {
 	}
 	included(t, h)
 	must(t, h, "sandbox_mine", `null`)
-	if _, err := h.Engine.TransactionStatus(hash); err == nil || missed() != "xx" {
+	if _, err := h.Engine.Transactions().FullStatus(hash); err == nil || missed() != "xx" {
 		t.Errorf("block %d has chunks %s, and the transaction: %v", h.Engine.Head().Height(), missed(), err)
 	}
 	must(t, h, "sandbox_mine", `null`)
-	if _, err := h.Engine.TransactionStatus(hash); err != nil || missed() != ".." {
+	if _, err := h.Engine.Transactions().FullStatus(hash); err != nil || missed() != ".." {
 		t.Errorf("block %d has chunks %s, and not the transaction: %v", h.Engine.Head().Height(), missed(), err)
 	}
 	before := h.Engine.Head().Height()

@@ -38,7 +38,7 @@ func (s sandboxControl) Mine(ctx context.Context, m *view.Mine) (at view.At, err
 	for range maxUntil {
 		head := s.Engine.Head()
 		at = view.At{Height: head.Height(), Hash: head.Hash}
-		status, err := s.Engine.TransactionStatus(*m.Until)
+		status, err := s.Engine.Transactions().FullStatus(*m.Until)
 		switch {
 		case err != nil && !errors.Is(err, engine.ErrUnknown):
 			return at, err

@@ -133,7 +133,7 @@ var pastWork = []struct {
 		return err
 	}},
 	{"dump state", func(ctx context.Context, c *pinned, _ *vm.VM, tx *primitives.SignedTransaction) error {
-		s, err := c.Engine.TransactionStatus(tx.Hash())
+		s, err := c.Engine.Transactions().FullStatus(tx.Hash())
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ var pastWork = []struct {
 
 // before is the state before a transaction's block.
 func before(ctx context.Context, c *pinned, tx *primitives.SignedTransaction) (*engine.State, error) {
-	s, err := c.Engine.TransactionStatus(tx.Hash())
+	s, err := c.Engine.Transactions().FullStatus(tx.Hash())
 	if err != nil {
 		return nil, err
 	}

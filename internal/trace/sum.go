@@ -63,7 +63,7 @@ func Sums(ctx context.Context, e *engine.Engine, v *vm.VM, hashes []primitives.H
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		status, err := e.TransactionStatus(hash)
+		status, err := e.Transactions().FullStatus(hash)
 		if errors.Is(err, engine.ErrUnknown) || err == nil && status.Transaction == nil {
 			out.Unknown++
 			continue
@@ -117,7 +117,7 @@ func (s *Sum) outcomes(e *engine.Engine, status *view.FinalOutcome, want map[pri
 		s.Gas += uint64(o.GasBurnt)
 		left += len(o.ReceiptIDs) - 1
 		want[o.ID] = &o.Outcome
-		r, err := e.Receipt(o.ID)
+		r, err := e.Transactions().Receipt(o.ID)
 		if err != nil {
 			return err
 		}

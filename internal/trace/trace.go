@@ -57,7 +57,7 @@ type place struct {
 // Transaction traces a transaction on the chain. It applies every chunk in which one of the
 // transaction's receipts called a contract once more.
 func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitives.Hash, o Options) (*Report, error) {
-	status, err := e.TransactionStatus(hash)
+	status, err := e.Transactions().FullStatus(hash)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 	for i := range status.Outcomes {
 		o := &status.Outcomes[i]
 		want[o.ID] = &o.Outcome
-		r, err := e.Receipt(o.ID)
+		r, err := e.Transactions().Receipt(o.ID)
 		if err != nil {
 			return nil, err
 		}

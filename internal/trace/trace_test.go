@@ -55,7 +55,7 @@ func (c *chain) send(tx *primitives.SignedTransaction) {
 		}
 		txs = nil
 	}
-	s, err := c.Engine.TransactionStatus(tx.Hash())
+	s, err := c.Engine.Transactions().FullStatus(tx.Hash())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestTracesOfTransactionAgree(t *testing.T) {
 			t.Errorf("%d profiles, the first of %s with %d gas", len(profiles), profiles[0].Name, profiles[0].Gas())
 		}
 	}
-	if s, err := c.Engine.TransactionStatus(tx.Hash()); err != nil || c.Engine.BlockNode(s.Outcome.BlockHash) != nil {
+	if s, err := c.Engine.Transactions().FullStatus(tx.Hash()); err != nil || c.Engine.BlockNode(s.Outcome.BlockHash) != nil {
 		t.Errorf("the block of the transaction is in memory still, or: %v", err)
 	}
 }

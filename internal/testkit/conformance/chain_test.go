@@ -102,10 +102,10 @@ func TestWireRepliesEqualNeardsOnChain(t *testing.T) {
 	for _, hash := range setup {
 		w.succeeded(hash)
 	}
-	sent, _, err := w.engine.Transaction(w.scene.Resign(call).Hash())
+	sent, _, err := w.engine.Transactions().Transaction(w.scene.Resign(call).Hash())
 	w.must(err)
 	w.stand("3t2gmd8zAzogBrrERcEdxMdXWeKmucXiNH7JMisBvuAo", sent.Hash().String())
-	receipt, _, err := w.engine.Outcome(sent.Hash())
+	receipt, _, err := w.engine.Transactions().Outcome(sent.Hash())
 	w.must(err)
 	w.stand("AqtR8v2dh9USvLtECuM332gLy5MhmdNAMUHWafrf6hEW", receipt.ReceiptIDs[0].String())
 	w.stand("EvFnp39NjX3yj4o77w7iTmB4dyo2r4Qwo9cYTGsfXHYY", w.hash(131))

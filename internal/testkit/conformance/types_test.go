@@ -452,7 +452,7 @@ func (s *stage) questions() {
 		}
 		s.ask("tx", f(`[%q,%q]`, hash, s.signer[label]))
 		s.ask("light_client_proof", f(`{"type":"transaction","transaction_hash":%q,"sender_id":%q,"light_client_head":%q}`, hash, s.signer[label], final))
-		out, err := s.engine.TransactionStatus(hash)
+		out, err := s.engine.Transactions().FullStatus(hash)
 		s.must(err)
 		for k := range out.Receipts {
 			id := out.Receipts[k].ID

@@ -285,7 +285,7 @@ func (w *world) submit(tx *primitives.SignedTransaction) {
 // succeeded fails the test unless a transaction has succeeded.
 func (w *world) succeeded(hash primitives.Hash) view.FinalOutcome {
 	w.t.Helper()
-	out, err := w.engine.TransactionStatus(hash)
+	out, err := w.engine.Transactions().FullStatus(hash)
 	if err != nil || out.Status.Kind != view.FinalSuccessValue {
 		w.t.Fatalf("transaction %v: %+v, %v", hash, out.Status, err)
 	}
@@ -361,7 +361,7 @@ func (w *world) ask(l *Line) (Reply, error) {
 		if err != nil || mined == maxBlocksWaited || w.node.Stats().Parked == 0 {
 			continue
 		}
-		out, unknown := w.engine.TransactionStatus(tx.Hash())
+		out, unknown := w.engine.Transactions().FullStatus(tx.Hash())
 		if unknown == nil && txstatus.Meets(out.Level, until) {
 			continue // the reply has arrived
 		}

@@ -36,7 +36,7 @@ func (r reader) OpenSession(ctx context.Context) (context.Context, func(), error
 }
 
 func (r reader) Tx(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
-	out, err := r.e.TransactionStatus(q.Hash)
+	out, err := r.e.Transactions().FullStatus(q.Hash)
 	return &out, err
 }
 

@@ -45,7 +45,7 @@ func (r *runner) transaction(line *TxLine) error {
 	if err := json.Unmarshal(line.Status, &failed); err != nil {
 		return err
 	}
-	got, err := r.e.TransactionStatus(line.Hash)
+	got, err := r.e.Transactions().FullStatus(line.Hash)
 	if failed.Error != nil {
 		if !errors.Is(err, engine.ErrUnknown) || failed.Error.Cause.Name != "UNKNOWN_TRANSACTION" {
 			r.found([]Difference{{Where: where, Got: fmt.Sprint(got.Level, err), Want: failed.Error.Cause.Name}})

@@ -30,7 +30,7 @@ func TestRemoteStatusEqualsOwnStatus(t *testing.T) {
 		}
 	}
 	for hash, signer := range w.load.signers {
-		want, err := all.engine.TransactionStatus(hash)
+		want, err := all.engine.Transactions().FullStatus(hash)
 		if err != nil || want.Level != view.LevelFinal {
 			continue
 		}

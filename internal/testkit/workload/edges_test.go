@@ -236,7 +236,7 @@ func TestLongerBranchBecomesCanonical(t *testing.T) {
 			t.Errorf("restart %v: the final block went back from %v to %v after it", restart, final, got)
 		}
 		for _, tx := range chunkTxs(p.all[a1.Entry.Hash]) {
-			_, _, err := p.Engine.Transaction(tx.Hash())
+			_, _, err := p.Engine.Transactions().Transaction(tx.Hash())
 			if lost := slices.Contains(want, string(bytesOf(tx.Hash()))); lost != errors.Is(err, engine.ErrUnknown) {
 				t.Errorf("restart %v: transaction of the lost branch: %v, lost %v", restart, err, lost)
 			}
@@ -319,7 +319,7 @@ func TestChunksMayBeInTwoBlocks(t *testing.T) {
 	}
 	checkSupply(t, p.Chain, p.all[p.Engine.Head().Hash], p.find)
 	for _, tx := range chunkTxs(b.Entry) {
-		if _, at, err := p.Engine.Transaction(tx.Hash()); err != nil || at.Block.Ref().Hash != b.Entry.Hash {
+		if _, at, err := p.Engine.Transactions().Transaction(tx.Hash()); err != nil || at.Block.Ref().Hash != b.Entry.Hash {
 			t.Errorf("transaction of a chunk in two blocks: %v", err)
 		}
 	}

@@ -177,7 +177,7 @@ func TestKilledProducerLosesNoBlock(t *testing.T) {
 			}
 		}
 		for _, tx := range got.txs {
-			if _, _, err := c.Engine.Transaction(tx); err != nil {
+			if _, _, err := c.Engine.Transactions().Transaction(tx); err != nil {
 				t.Fatalf("round %d: a transaction that was printed as included: %v", round, err)
 			}
 		}

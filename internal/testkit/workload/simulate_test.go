@@ -73,7 +73,7 @@ func TestSimulationEqualsExecution(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		real, err := c.Engine.TransactionStatus(tx.Hash())
+		real, err := c.Engine.Transactions().FullStatus(tx.Hash())
 		if err != nil {
 			t.Fatal(err)
 		}
