@@ -42,14 +42,14 @@ type Shard struct {
 	// made and executed. Delayed are the receipts that this chunk took off the shard's queue and
 	// processed.
 	//
-	// Delayed receipts are stored a second time. The record of the block that made them may be
-	// garbage collected, or may be missing if the store began in the middle of the chain
+	// Delayed receipts are stored a second time. The record of the block that made the receipts may
+	// be garbage collected, or may be missing if the store began in the middle of the chain
 	// (ImportAt). A local receipt that was put on the queue is stored only in Delayed.
 	Outgoing, Local, Delayed []Receipt
-	// Origins name the parents of receipts that this chunk made. Receipts whose parent follows from
-	// the chunk's outcomes or outgoing receipts are left out.
+	// Origins name the parents of receipts that this chunk made. Origins leaves out receipts whose
+	// parent follows from the chunk's outcomes or outgoing receipts.
 	Origins  []Origin
-	Incoming []byte // proofs of incoming receipts, for a node that receives them from peers
+	Incoming []byte // proofs of incoming receipts, for a node that receives these receipts from peers
 	Other    []byte // opaque data that the engine keeps with the chunk
 	// Changes of the shard's state, ascending by key.
 	Changes []Change
@@ -60,10 +60,10 @@ type Chunk struct {
 	Hash         primitives.Hash
 	Header       []byte
 	Transactions []Transaction
-	// Receipts are the chunk's prev_outgoing_receipts. If they equal the Outgoing receipts of
-	// earlier blocks for this shard, leave Receipts nil and list those blocks, in order, in
-	// ReceiptsOf. The receipts are then stored only once. The listed blocks may be at most
-	// ReceiptsReach heights below this block.
+	// Receipts are the chunk's prev_outgoing_receipts. If these receipts equal the Outgoing
+	// receipts of blocks below this block for this shard, leave Receipts nil and list those blocks,
+	// in order, in ReceiptsOf. The receipts are then stored only once. The listed blocks may be at
+	// most ReceiptsReach heights below this block.
 	Receipts   [][]byte
 	ReceiptsOf []BlockRef
 }
@@ -84,16 +84,16 @@ type Receipt struct {
 	Value []byte
 }
 
-// Origin names the parent of a receipt: the transaction or receipt that created it when it was
-// executed.
+// Origin names the parent of a receipt: the transaction or receipt whose execution created the
+// receipt.
 type Origin struct{ Receipt, Parent primitives.Hash }
 
 // originLen is the length of an encoded origin: two hashes.
 const originLen = 64
 
-// Outcome is an execution outcome. ID is the hash of its transaction or the ID of its receipt.
-// Value holds neither the ID nor the proof: the proof can be computed from the IDs and values of
-// the chunk's outcomes.
+// Outcome is an execution outcome. ID is the hash of the executed transaction or the ID of the
+// executed receipt. Value holds neither the ID nor the proof: the proof can be computed from the
+// IDs and values of the chunk's outcomes.
 type Outcome struct {
 	ID    primitives.Hash
 	Value []byte

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// view is an immutable snapshot of the chain's canonical state for readers. Writers replace it;
-// they never change a published one.
+// view is an immutable snapshot of the chain's canonical state for readers. A writer publishes a
+// new view; a published view never changes.
 type view struct {
 	head, final  BlockRef
 	flatHead     BlockRef // the index holds the state after this block
@@ -20,13 +20,13 @@ type view struct {
 	shards map[primitives.ShardID]shardCell
 
 	base *pendingBlock // block of the flat head, whose state the index holds
-	// canon is the head's branch above the flat head, ascending. Older views share its array, so
-	// elements are appended but never overwritten.
+	// canon is the head's branch above the flat head, ascending. Views published before share the
+	// array of canon, so elements are appended but never overwritten.
 	canon []*pendingBlock
 }
 
-// canonicalAt returns the block of the head's branch at a height above the flat head. It returns
-// nil if the height was skipped or lies above the head.
+// canonicalAt returns the block of the head's branch at a height above the flat head. canonicalAt
+// returns nil if the height was skipped or lies above the head.
 func (v *view) canonicalAt(height primitives.Height) *pendingBlock {
 	i, ok := slices.BinarySearchFunc(v.canon, height,
 		func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
@@ -39,8 +39,8 @@ func (v *view) canonicalAt(height primitives.Height) *pendingBlock {
 // canonical returns whether a pending block is the head or one of its ancestors.
 func (v *view) canonical(p *pendingBlock) bool { return v.canonicalAt(p.ref.Height) == p }
 
-// ancestor returns whether ref, a block above the flat head, is p or an ancestor of p. It follows
-// parent pointers only outside the head's branch.
+// ancestor returns whether ref, a block above the flat head, is p or an ancestor of p. The method
+// follows parent pointers only outside the head's branch.
 func (v *view) ancestor(ref BlockRef, p *pendingBlock) bool {
 	for p != nil && p.ref.Height >= ref.Height {
 		if p.ref == ref {
@@ -95,7 +95,7 @@ func (v *view) add(p *pendingBlock) {
 	}
 }
 
-// follow makes the branch of p, the new head, the canonical one.
+// follow makes the branch of p, the new head, the canonical branch.
 func (v *view) follow(p *pendingBlock) {
 	n := len(v.canon)
 	if n == 0 && p.parent.Load() == v.base || n > 0 && p.parent.Load() == v.canon[n-1] {

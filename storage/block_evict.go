@@ -10,15 +10,15 @@ import (
 
 // Evicted blocks.
 //
-// Problem: while finality stalls, blocks accumulate above the flat head. If each were kept in
+// Problem: while finality stalls, blocks accumulate above the flat head. If each block were kept in
 // memory as a whole, memory would bound how long finality may stall. The maps from IDs to places
 // alone would take 300 bytes for each transfer, and would contain pointers that Go's garbage
 // collector has to follow.
 //
 // Outline: the newest blocks, as bounded by Options.ResidentBlocks and ResidentBytes, are resident:
-// their bodies (IDs and changes) are in memory. Older bodies are evicted. Of an evicted block,
-// memory holds its height and hash, the directory of its record, eight bytes for each ID
-// (evictedIndex), each changed key once per sorted run, and twelve bytes for each change
+// their bodies (IDs and changes) are in memory. The bodies of the remaining blocks are evicted. Of
+// an evicted block, memory holds its height and hash, the directory of its record, eight bytes for
+// each ID (evictedIndex), each changed key once per sorted run, and twelve bytes for each change
 // (pendingKeys). Everything else is read from the log: a reader reads only the item that it
 // returns; an advance of the flat head reads each block once.
 //
@@ -79,7 +79,7 @@ func (c *evictedIndex) add(p *pendingBlock, d *body) {
 	}
 }
 
-// merge merges the last eight runs if they have the same tier. It returns whether it did.
+// merge merges the last eight runs if they have the same tier. It returns whether it merged them.
 func (c *evictedIndex) merge() bool {
 	n := len(c.runs) - evictedMerge
 	if n < 0 || c.runs[n].tier != c.runs[len(c.runs)-1].tier {
@@ -99,7 +99,8 @@ func (c *evictedIndex) merge() bool {
 	return true
 }
 
-// drop removes a block. Its rows stay until all blocks of their run are removed.
+// drop removes a block. The block's rows stay until all blocks of the run that contains them are
+// removed.
 func (c *evictedIndex) drop(p *pendingBlock) {
 	if c.blocks[p.evictedNum] == p {
 		delete(c.blocks, p.evictedNum)
@@ -129,7 +130,7 @@ func (c *evictedIndex) find(hash uint64) (out []*pendingBlock) {
 	return out
 }
 
-// evict drops a block's body from memory. Later reads take the body from the log.
+// evict drops a block's body from memory. Reads after that take the body from the log.
 func (t *tree) evict(p *pendingBlock) {
 	t.keys.all() // called without the lock, because merging large runs takes long
 	t.mu.Lock()

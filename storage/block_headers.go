@@ -7,13 +7,14 @@ import (
 )
 
 // Headers that are ahead of the blocks have no record in the log. Their rows are therefore the only
-// rows of the engine that are written outside an advance of the flat head. They are written in
-// synced batches of their own. Each batch is applied whole or not at all, and depends only on
-// earlier batches. Once the flat head has passed a block, the rows of its header are removed, since
-// the block's record contains the same data.
+// rows of the engine that are written outside an advance of the flat head. The header rows are
+// written in synced batches of their own. Each batch is applied whole or not at all, and depends
+// only on batches written before. Once the flat head has passed a block, the rows of the block's
+// header are removed, since the block's record contains the data of these rows.
 
-// PutHeaders writes rows of the header columns and syncs them. It waits while the flat head is
-// being advanced. It returns ErrOrder if the store has no genesis yet, or the error of the write.
+// PutHeaders writes rows of the header columns and syncs them. PutHeaders waits while the flat head
+// is being advanced. It returns ErrOrder if the store has no genesis yet, or the error of the
+// write.
 func (s *Store) PutHeaders(b *Batch) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()

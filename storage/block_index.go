@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// entry is the row of a block in the index: the position of its record's payload, and a copy of the
-// record's head.
+// entry is the row of a block in the index: the position of the payload of the block's record, and
+// a copy of the record's head.
 type entry struct {
 	at      position
 	headLen int

@@ -12,7 +12,7 @@ import (
 type pendingBlock struct {
 	ref, prev BlockRef
 	// parent is nil for the flat head's block: an advance of the flat head clears the pointer, so
-	// that older blocks can be freed.
+	// that the blocks below the flat head can be freed.
 	parent     atomic.Pointer[pendingBlock]
 	children   []*pendingBlock // child blocks; guarded by Store.commitMu
 	entry      *entry
@@ -22,8 +22,8 @@ type pendingBlock struct {
 	puts       *Batch               // rows of the engine that are written with the block; nil: none
 	bytes      int                  // size in bytes of the keys and values that the block changed
 	// count and sum are running totals along a branch, up to and including this block: the number
-	// of blocks, and the bytes of their changes. They start at an arbitrary block, so only the
-	// difference between two blocks of one branch has a meaning.
+	// of blocks, and the bytes of their changes. The totals start at an arbitrary block, so only
+	// the difference of the totals of two blocks of one branch has a meaning.
 	count, sum int
 }
 
@@ -38,8 +38,9 @@ type pendingShard struct {
 	chunk    *primitives.Hash
 	outcomes []primitives.Hash
 	txs      []looseTx
-	// receipts are the IDs of the outgoing receipts, then of the local ones, the delayed ones, and
-	// those with a stored origin. upTo holds the end of each part except the last.
+	// receipts are the IDs of the outgoing receipts, then of the local receipts, of the delayed
+	// receipts, and of the receipts with a stored origin. upTo holds the end of each part except
+	// the last.
 	receipts []primitives.Hash
 	upTo     [len(receiptKinds) - 1]int
 	changes  []Change
@@ -89,8 +90,8 @@ func (s *pendingShard) receiptAt(n int) (k kind, index int) {
 }
 
 // place is the position of an ID in a pending block. shard is an index into body.shards, and index
-// an element of the list. list is kindChunk, kindOutcomes, kindTransactions (those without an
-// outcome) or kindOutgoing (all of pendingShard.receipts).
+// an element of the list. list is kindChunk, kindOutcomes, kindTransactions (transactions without
+// an outcome) or kindOutgoing (all of pendingShard.receipts).
 type place struct {
 	list  kind
 	shard int32
@@ -232,7 +233,7 @@ func (d *body) found(at place) found {
 	return found{at.list, s.id, n}
 }
 
-// loadPending reads a block from its record.
+// loadPending reads a pending block from the block's record.
 func (s *Store) loadPending(e *entry) (*pendingBlock, error) {
 	r, err := s.whole(e)
 	if err != nil {

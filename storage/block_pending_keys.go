@@ -18,20 +18,20 @@ import (
 //
 // Problem: while an overlay or stalled finality keeps the flat head in place, thousands of blocks
 // accumulate above it. A read that looks into one block after the other would take time
-// proportional to their number, and would read the log for each evicted block.
+// proportional to the number of blocks, and would read the log for each evicted block.
 //
 // Outline: sorted runs, merged eight at a time up to 4,096 blocks, so n blocks have at most 28 +
-// n/4096 runs. A run has each key once, with the blocks that changed it, newest first. A point
-// lookup is a binary search in each run. A scan merges the runs. Neither reads the log, except for
-// the values that it returns.
+// n/4096 runs. A run has each key once, with the blocks that changed the key, newest block first. A
+// point lookup is a binary search in each run. A scan merges the runs. Lookups and scans read the
+// log only for the values that they return.
 //
-// Invariants: a run does not change once a reader may see it, so a reader needs no lock and sees
-// the same data until it ends. Every block of the tree is in a run or in queued. A block is removed
-// from the runs only after it was removed from the tree: see keysAt.
+// Invariants: a run does not change once a reader may see the run, so a reader needs no lock and
+// sees the same data until the read ends. Every block of the tree is in a run or in queued. A block
+// is removed from the runs only after the block was removed from the tree: see keysAt.
 //
-// A committed block costs nothing at first: it waits in queued, with its body, until a reader needs
-// the runs, its body is evicted, or buildEvery blocks wait. If the flat head advances often, a
-// block is removed before that happens.
+// A committed block costs nothing at first: the block waits in queued, with its body, until a
+// reader needs the runs, the body is evicted, or buildEvery blocks wait. If the flat head advances
+// often, a block is removed before one of these events.
 //
 // Rejected: an index with a pointer per key and block, which costs several times the memory.
 type pendingKeys struct {
@@ -121,9 +121,9 @@ func withRun(runs []*keyRun, r *keyRun) []*keyRun {
 	return runs
 }
 
-// drop removes the blocks for which gone returns true. Their rows in a run stay until the run is
-// merged, or until all of the run's blocks are removed. The caller must not hold the tree's lock,
-// because gone may take it.
+// drop removes the blocks for which gone returns true. The rows of a removed block in a run stay
+// until the run is merged, or until all of the run's blocks are removed. The caller must not hold
+// the tree's lock, because gone may take that lock.
 func (k *pendingKeys) drop(gone func(*pendingBlock) bool) {
 	k.building.Lock()
 	defer k.building.Unlock()
@@ -131,8 +131,8 @@ func (k *pendingKeys) drop(gone func(*pendingBlock) bool) {
 	k.runs.Store(&runs)
 }
 
-// without returns the runs after removing the blocks for which gone returns true. It also removes
-// these blocks from queued. The caller holds building.
+// without returns the runs after removing the blocks for which gone returns true. without also
+// removes these blocks from queued. The caller holds building.
 func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 	k.mu.Lock()
 	k.queued = slices.DeleteFunc(k.queued, func(b keyedBlock) bool { return gone(b.p) })
@@ -157,7 +157,7 @@ func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 	return runs
 }
 
-// replace replaces the changes of block p by those of body d.
+// replace replaces the changes of block p by the changes in body d.
 func (k *pendingKeys) replace(p *pendingBlock, d *body) {
 	// Put the queued blocks into runs, so that a reader finds p's old changes until the new list is
 	// stored.
@@ -216,7 +216,7 @@ func (r *keyRun) search(key string) int {
 	return sort.Search(len(r.ends), func(i int) bool { return string(r.key(i)) >= key })
 }
 
-// mergeLast merges the last eight runs if they have the same tier.
+// mergeLast merges the last eight runs if all of them have one tier.
 func mergeLast(runs []*keyRun) (_ []*keyRun, merged bool) {
 	n := len(runs) - runMerge
 	if n < 0 || runs[n].tier != runs[len(runs)-1].tier || runs[n].tier == maxTier {
@@ -290,7 +290,8 @@ func mergeRuns(list []*keyRun) *keyRun {
 	return out
 }
 
-// keyCursor iterates over the keys of several runs in ascending order. It visits each key once.
+// keyCursor iterates over the keys of several runs in ascending order. A keyCursor visits each key
+// once.
 type keyCursor struct {
 	runs []*keyRun
 	at   []int  // index of the next key in each run
@@ -328,8 +329,8 @@ func (c *keyCursor) next() bool {
 	return least != nil
 }
 
-// branchKeys are the changes between two heights of a branch. A lookup in it follows no parent
-// pointers, because an advance of the flat head may cut them at any time.
+// branchKeys are the changes between two heights of a branch. A lookup in branchKeys follows no
+// parent pointers, because an advance of the flat head may cut parent pointers at any time.
 type branchKeys struct {
 	s         *Store
 	branch    branch
@@ -393,8 +394,8 @@ func (f *foundChange) read() (*Change, error) {
 	return &c, err
 }
 
-// keyLayer holds the changes that one section of a branch made in a key range. In a scan, its
-// changes take precedence over those of the layers below.
+// keyLayer holds the changes that one section of a branch made in a key range. In a scan, the
+// changes of a layer take precedence over the changes of the layers below.
 type keyLayer struct {
 	branchKeys
 	flatRange
@@ -407,7 +408,7 @@ type keyLayer struct {
 type layerScan struct {
 	*keyLayer
 	cur   keyCursor
-	stop  func() error // returns an error to stop the iteration; nil: never
+	stop  func() error // returns an error to stop the iteration; nil: nothing stops the iteration
 	ok    bool
 	key   string // current key, with the column and shard of the lowest layer
 	found foundChange

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BlockRef names a block. Two blocks of the same height differ in their hash.
+// BlockRef names a block. Two blocks of one height have different hashes.
 type BlockRef struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -38,7 +38,7 @@ func heightOf(key []byte) primitives.Height {
 
 // shortLen is the number of bytes of a hash that pointers keep. With 2^32 work an attacker can make
 // two transactions with hashes that share these bytes. So a reader visits all pointers with the
-// prefix, and compares the whole hash of each target with the one it looks for.
+// prefix, and compares the whole hash of each target with the hash that the reader looks for.
 const shortLen = 8
 
 type shortRef struct {

@@ -14,15 +14,16 @@ import (
 //
 // An advance of the flat head first writes blocks to the index, then publishes the view with the
 // new flat head, then removes the blocks from the tree. So a reader must search the tree first,
-// then take the view, and read the index last. It then misses no block, but may find a block twice.
-// It must ignore blocks of the tree that are not above the view's flat head.
+// then take the view, and read the index last. A reader that uses this order misses no block, but
+// may find a block twice. The reader must ignore blocks of the tree that are not above the view's
+// flat head.
 type tree struct {
 	mu      sync.RWMutex
 	blocks  map[primitives.Hash]*pendingBlock
 	heights map[primitives.Height][]*pendingBlock
 	ids     map[uint64]int32 // newest slot of an ID, by the first bytes of the ID
 	slots   []idSlot
-	free    int32 // first free slot; next links the others; noSlot: none
+	free    int32 // first free slot; next links the further free slots; noSlot: no slot is free
 	puts    map[string][]putVersion
 	bytes   int // size in bytes of the state changes in memory
 	evicted evictedIndex
@@ -132,7 +133,7 @@ func (t *tree) dropBaseIDs(p *pendingBlock) {
 }
 
 // sweep removes the blocks that have left the tree from the tree's indexes (evicted blocks, changed
-// keys). Call it after all of them were removed: see keysAt.
+// keys). Call sweep after all blocks that leave were removed: see keysAt.
 func (t *tree) sweep() {
 	t.mu.Lock()
 	t.evicted.sweep()
@@ -141,13 +142,14 @@ func (t *tree) sweep() {
 }
 
 // keysAt returns the changes between the flat head of a view and p. If p or an ancestor of p above
-// the flat head splits shards, keysAt returns only the changes from the nearest such block on. It
-// returns that block as split.
+// the flat head splits shards, keysAt returns only the changes from the nearest such block on.
+// keysAt returns that block as split.
 //
 // ok is false if p has left the tree, or if the flat head has advanced meanwhile. This check
-// suffices because of the order of an advance: it publishes its view, then removes blocks from the
-// tree, then from the runs, and last cuts the branch. So if p and the view are still current after
-// keysAt took the runs and the branch, no block between them had been removed from either.
+// suffices because of the order of an advance: the advance publishes its view, then removes blocks
+// from the tree, then from the runs, and last cuts the branch. So if p and the view are still
+// current after keysAt took the runs and the branch, no block between the flat head and p had been
+// removed from the runs or from the branch.
 func (s *Store) keysAt(v *view, p *pendingBlock) (b branchKeys, split *pendingBlock, ok bool) {
 	b = branchKeys{s: s, low: v.flatHead.Height + 1, high: p.ref.Height, runs: s.tree.keys.all()}
 	b.branch, ok = v.branchOf(p)
@@ -186,8 +188,8 @@ func (t *tree) dropIDs(p *pendingBlock) {
 	})
 }
 
-// dropPuts removes the rows of an owner. If owner is nil, it removes for each key in b the oldest
-// version that belongs to no block.
+// dropPuts removes the rows of an owner. If owner is nil, dropPuts removes for each key in b the
+// oldest version that belongs to no block.
 func (t *tree) dropPuts(owner *pendingBlock, b *Batch) {
 	b.each(func(key, _ []byte) {
 		list := t.puts[string(key)]
@@ -234,7 +236,7 @@ type hit struct {
 }
 
 // find returns the places of an ID in resident blocks, oldest block first, and the evicted blocks
-// that may contain the ID. It also searches the flat head's block.
+// that may contain the ID. find also searches the flat head's block.
 func (t *tree) find(id primitives.Hash) (out []hit, evicted []*pendingBlock) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -275,7 +277,7 @@ func (t *tree) put(key []byte) []putVersion {
 	return slices.Clone(t.puts[string(key)])
 }
 
-// stats returns the number of blocks and the bytes of their changes.
+// stats returns the number of blocks in the tree and the bytes of the blocks' changes.
 func (t *tree) stats() (blocks, bytes int) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -39,7 +39,7 @@ type columnInfo struct {
 
 var columnTable [256]*columnInfo
 
-// column declares a column. IDs are never reused: it panics if the ID is taken.
+// column declares a column. IDs are never reused: column panics if the ID is taken.
 func column[K, V any, P interface {
 	*V
 	borsh.Appender

@@ -23,14 +23,14 @@ var (
 	blockHeight = column[primitives.Height, primitives.Hash](0x04, "BlockHeight", Replace, appendHeight)
 	// blockOrdinal: ordinal -> height of the canonical block.
 	blockOrdinal = column[uint64, Uint64](0x05, "BlockOrdinal", Replace, binary.BigEndian.AppendUint64)
-	// chunkPlaces: first 8 bytes of the chunk hash, height of a block that includes it as new,
-	// shard -> nothing.
+	// chunkPlaces: first 8 bytes of the chunk hash, height of a block that includes the chunk as
+	// new, shard -> nothing.
 	chunkPlaces = column[pointer, Nothing](0x06, "ChunkPlace", Insert, appendPointer)
 	// places: history bucket, first 8 bytes of an outcome ID (transaction hash or receipt ID),
 	// height, shard, index -> nothing. Blocks above the flat head are found in memory.
 	places = column[placeKey, Nothing](0x07, "OutcomePlace", Insert, appendPlaceKey)
-	// receiptPlaces: as places, for receipts and the shard that created them. txPlaces: as places,
-	// for transactions without an outcome.
+	// receiptPlaces: as places, for receipts, with the shard that created the receipt. txPlaces: as
+	// places, for transactions without an outcome.
 	receiptPlaces = column[placeKey, Nothing](0x08, "ReceiptPlace", Insert, appendPlaceKey)
 	txPlaces      = column[placeKey, Nothing](0x09, "TransactionPlace", Insert, appendPlaceKey)
 	// flat: trie key -> value at the flat head. In columns that belong to a shard, the shard
@@ -87,9 +87,8 @@ var (
 	Misc = column[string, Raw](0x45, "Misc", Replace, appendText)
 
 	// HeaderRow: block hash -> data of a header that is ahead of the blocks (block_headers.go).
-	// HeaderHeight: height, hash -> further data of the same header. HeaderEpochInfo,
-	// HeaderEpochStart, HeaderEpochSummary: epoch data known from headers alone. HeaderCell: name
-	// -> bytes.
+	// HeaderHeight: height, hash -> further data of that header. HeaderEpochInfo, HeaderEpochStart,
+	// HeaderEpochSummary: epoch data known from headers alone. HeaderCell: name -> bytes.
 	HeaderRow          = column[primitives.Hash, Raw](0x46, "HeaderRow", Replace, appendHash)
 	HeaderHeight       = column[BlockRef, Raw](0x47, "HeaderHeight", Replace, appendRef)
 	HeaderEpochInfo    = column[primitives.EpochID, Raw](0x48, "HeaderEpochInfo", Replace, appendHash)

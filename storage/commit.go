@@ -21,7 +21,7 @@ func (s *Store) Commit(b *Block) error {
 
 // CommitAll is Commit for several blocks, parents first, with one sync for all of them. It returns
 // the number n of stored blocks: blocks[:n] are stored. Readers see all n blocks at the same
-// moment. An error is that of blocks[n], and means the same as an error of Commit.
+// moment. An error concerns blocks[n], and has the meaning of an error of Commit for that block.
 func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -55,7 +55,8 @@ func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 		}
 		refused, next = err, *s.view.Load()
 		kept := written[:0]
-		for _, p := range written { // blocks in earlier segments are on disk, because rotate syncs a segment
+		// blocks in segments before the current one are on disk, because rotate syncs a segment
+		for _, p := range written {
 			if !s.log.end.before(p.entry.end()) {
 				kept = append(kept, p)
 				next.add(p)
@@ -83,7 +84,7 @@ func (s *Store) enter(p *pendingBlock) {
 }
 
 // noteSegment updates the greatest height in a log segment. The next advance of the flat head
-// writes it.
+// writes that height.
 func (s *Store) noteSegment(e *entry) {
 	at := e.at.Segment
 	s.segments[at] = max(s.segments[at], e.head.Ref.Height)
@@ -151,9 +152,9 @@ func (s *Store) appendRecord(payload []byte) (position, error) {
 	return at, err
 }
 
-// flushLog syncs the log. If it returns ErrFull, it has removed the appended records that were not
-// synced, and the store can be used further. The removal is not synced: a power cut before the next
-// flush may bring the records back (see undoRecord).
+// flushLog syncs the log. If flushLog returns ErrFull, it has removed the appended records that
+// were not synced, and the store can be used further. The removal is not synced: a power cut before
+// the next flush may bring the records back (see undoRecord).
 func (s *Store) flushLog() error {
 	err := s.log.flush()
 	if IsFull(err) && !errors.Is(err, ErrFailed) {
@@ -164,9 +165,9 @@ func (s *Store) flushLog() error {
 }
 
 // undoRecord makes sure that a power cut cannot bring back a record whose write or sync failed with
-// err. The log has cut the record off, but the cut is not synced. It is needed for records that take
-// acknowledged blocks away. If the sync fails too, the store accepts no writes until it is opened
-// again, because opening syncs the log. undoRecord returns err, or ErrFailed.
+// err. The log has cut the record off, but the cut is not synced. undoRecord is needed for records
+// that take acknowledged blocks away. If its own sync fails too, the store accepts no writes until
+// it is opened again, because opening syncs the log. undoRecord returns err, or ErrFailed.
 func (s *Store) undoRecord(err error) error {
 	if errors.Is(err, ErrFailed) {
 		return err
@@ -177,8 +178,8 @@ func (s *Store) undoRecord(err error) error {
 	return err
 }
 
-// Write stores rows of the engine's columns that belong to no block. Once it has returned nil, they
-// are as durable as a committed block.
+// Write stores rows of the engine's columns that belong to no block. Once Write has returned nil,
+// the rows are as durable as a committed block.
 func (s *Store) Write(b *Batch) error {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -210,9 +211,9 @@ func (s *Store) Write(b *Batch) error {
 func (s *Store) Reader() Getter { return rows{s} }
 
 // rows resolves a row of the engine. The order of precedence is: the newest version that Write or a
-// pending block of the head's branch wrote; the row of the index; the newest version of another
-// branch. Versions of other branches are safe to return: the key of such a row names a block of
-// that branch, so no other branch has a row with this key.
+// pending block of the head's branch wrote; the row of the index; the newest version that a block
+// outside the head's branch wrote. Such a version is safe to return: its key names a block of the
+// branch that wrote it, so no other branch has a row with this key.
 type rows struct{ s *Store }
 
 func (r rows) get(key []byte) ([]byte, error) {

@@ -18,15 +18,16 @@ const (
 	snappyCell = 2 // method for values in Flat, which are short and read often
 )
 
-// maxFrame bounds the uncompressed size of a frame. A frame may exceed frameSize if it holds a
-// single large item, but never maxFrame.
+// maxFrame bounds the uncompressed size of a frame. A frame with a single large item may exceed
+// frameSize, but never maxFrame.
 const maxFrame = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// coders holds the zstd state. It is created at first use, so an idle node has none.
+// coders holds the zstd state. The state is created at first use, so an idle node has no zstd
+// state.
 var coders struct {
 	once sync.Once
 	enc  *zstd.Encoder
@@ -117,7 +118,7 @@ func (v *packed) DecodeBorsh(r *borsh.Reader) {
 	*v = out
 }
 
-// unpack returns the value of packed bytes, never nil. It uses dst's memory if there is room.
+// unpack returns the value of packed bytes, never nil. unpack uses dst's memory if there is room.
 func unpack(dst, in []byte) ([]byte, error) {
 	if len(in) == 0 {
 		return nil, errors.New("packed value without a tag")

@@ -21,11 +21,12 @@ type disk interface {
 	indexSize() int64                     // approximate size of its files in bytes
 	removeCurrent() error                 // removes the CURRENT files, which name goleveldb's manifest
 	createFile(name string) (file, error) // creates a file that must not exist; durable after syncNames
-	openFile(name string) (file, error)   // opens a file for reading and writing; fs.ErrNotExist if it does not exist
+	// opens a file for reading and writing; fs.ErrNotExist if the file does not exist
+	openFile(name string) (file, error)
 	removeFile(name string) error
 	listFiles() ([]string, error)    // returns the sorted names of segments
 	syncNames() error                // makes created files durable in their folder
-	readMark() ([]byte, error)       // reads the format marker; fs.ErrNotExist if there is none
+	readMark() ([]byte, error)       // reads the format marker; fs.ErrNotExist if there is no marker
 	writeMark(b []byte) error        // writes the format marker atomically, and syncs it
 	foreignNames() ([]string, error) // returns names in the folder that do not belong to the store
 	probe(n int64) error             // returns an error if a temporary file of n bytes does not fit
@@ -101,8 +102,8 @@ func (d osDisk) removeCurrent() error {
 	return err
 }
 
-// exists returns whether the index folder can be listed. If it can, EACCES from taking the lock
-// means that another process holds it, not that a permission is missing.
+// exists returns whether the index folder can be listed. If the folder can be listed, EACCES from
+// taking the lock means that another process holds the lock, not that a permission is missing.
 func (d osDisk) exists() bool {
 	_, err := os.ReadDir(filepath.Join(d.dir, indexName))
 	return err == nil
@@ -181,9 +182,9 @@ func (d osDisk) foreignNames() ([]string, error) {
 			names = append(names, e.Name())
 		}
 	}
-	// A folder with an index but without a marker is accepted, because a crash during its creation
-	// may leave it so. open checks that such an index has no rows. A folder with CURRENT or tables
-	// at its top belongs to another program that uses leveldb.
+	// A folder with an index but without a marker is accepted, because a crash during the creation
+	// of a folder may leave it in this state. open checks that such an index has no rows. A folder
+	// with CURRENT or tables at its top belongs to another program that uses leveldb.
 	return names, nil
 }
 
@@ -201,7 +202,7 @@ func (d osDisk) probe(n int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// fill writes n zero bytes and syncs them.
+// fill writes n zero bytes to f and syncs f.
 func fill(f *os.File, n int64) error {
 	zeros := make([]byte, 64<<10)
 	for at := int64(0); at < n; at += int64(len(zeros)) {

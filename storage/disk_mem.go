@@ -12,9 +12,9 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// MemDisk is a folder in memory, for tests and short-lived chains. It can be opened again after its
-// Store was closed, or was dropped without Close to simulate a crash. The zero value is not usable:
-// call NewMemDisk.
+// MemDisk is a folder in memory, for tests and short-lived chains. A MemDisk can be opened again
+// after its Store was closed, or after the Store was dropped without Close to simulate a crash. The
+// zero value is not usable: call NewMemDisk.
 type MemDisk struct {
 	// Fault is called before each write to the log, with the length of the write, and before each
 	// sync, with 0. The write or sync fails with the error that Fault returns. Fault may block. Nil
@@ -63,7 +63,7 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	return len(want), nil
 }
 
-// each visits the n bytes from offset off, page by page. It calls the function do with each piece
+// each visits the n bytes from offset off, page by page. each calls the function do with each piece
 // and the piece's offset among the n bytes.
 func (f *memFile) each(off int64, n int, do func(at int, page []byte)) {
 	for at := 0; at < n; {
@@ -99,7 +99,8 @@ func (f *memFile) Truncate(size int64) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// A later write beyond the cut must be preceded by zeros, as in a real file.
+	// When a write after the cut begins beyond the new end, zeros must fill the gap, as in a real
+	// file.
 	if f.reach(size); size < f.size {
 		f.each(size, int(f.size-size), func(_ int, page []byte) { clear(page) })
 		n := (size + pageSize - 1) / pageSize
@@ -202,8 +203,8 @@ func (d *MemDisk) foreignNames() ([]string, error) { return nil, nil }
 // probe calls Fault as a write of n bytes does.
 func (d *MemDisk) probe(n int64) error { return d.fault(int(n)) }
 
-// Save writes the folder to a new folder of the operating system, which Open opens. It serves to
-// inspect what a test has left. Nothing may be written meanwhile.
+// Save writes the folder to a new folder of the operating system, which Open opens. Save serves to
+// inspect what a test has left. Nothing may write to d meanwhile.
 func (d *MemDisk) Save(dir string) error {
 	for _, sub := range []string{indexName, logName} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {

@@ -16,17 +16,18 @@ import (
 // Invariants: no acknowledged write is lost. After a failed sync nothing is assumed about what is
 // on the disk.
 //
-// Outline: a log record that does not fit is undone. Its writer gets ErrFull and tries again later.
-// goleveldb cannot undo a write that it began, so a write to the index's files (waitingFiles)
-// blocks until there is room. Meanwhile a goroutine probes once a period whether a file can be
-// written again (probeLoop). Its first success lets all writers continue.
+// Outline: a log record that does not fit is undone. The record's writer gets ErrFull and repeats
+// the write after a while. goleveldb cannot undo a write that it began, so a write to the index's
+// files (waitingFiles) blocks until there is room. Meanwhile a goroutine probes once a period
+// whether a file can be written again (probeLoop). The probe's first success lets all writers
+// continue.
 //
 // Two cases need the folder to be closed and opened again: a start that found no room to open the
 // index for writing (Options.ReadOnlyIfFull), and a failed sync of the index, after which the
-// content of its files is unknown. In these cases Full.Reopen is set once there is room.
+// content of the index files is unknown. In these cases Full.Reopen is set once there is room.
 //
 // Rejected: closing and opening the index of a running store, because readers hold cursors and
-// snapshots of it.
+// snapshots of that index.
 
 // DefaultSpaceProbePeriod is the default of Options.SpaceProbePeriod.
 const DefaultSpaceProbePeriod = time.Second
@@ -38,7 +39,7 @@ const (
 	probeMax   = 256 << 20
 )
 
-// Full describes a full disk. While it lasts, the store writes nothing.
+// Full describes a full disk. While the disk is full, the store writes nothing.
 type Full struct {
 	Since time.Time
 	Err   error // wraps ErrFull and says which write failed
@@ -94,7 +95,7 @@ func (s *diskSpace) release() {
 	}
 }
 
-// noteFull records that a write of need bytes found no room. shut is set if the result of earlier
+// noteFull records that a write of need bytes found no room. shut is set if the result of previous
 // writes is unknown, so that the store must be opened again.
 func (s *diskSpace) noteFull(err error, need int64, shut bool) {
 	s.watchMu.Lock()
@@ -138,7 +139,7 @@ func (s *diskSpace) probeLoop() {
 	}
 }
 
-// endFull ends the full state, or sets Full.Reopen. It returns whether probing is done.
+// endFull ends the full state, or sets Full.Reopen. endFull returns whether probing is done.
 func (s *diskSpace) endFull() bool {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
@@ -159,8 +160,8 @@ func (s *diskSpace) endFull() bool {
 	return true
 }
 
-// wait waits until there is room and returns true. It returns false if waits are canceled before
-// that.
+// wait waits until there is room and returns true. wait returns false if waits are canceled before
+// there is room.
 func (s *diskSpace) wait() bool {
 	s.mu.Lock()
 	now, room := s.full, s.room
@@ -173,7 +174,7 @@ func (s *diskSpace) wait() bool {
 	return s.full == nil || !s.noWait
 }
 
-// retry calls f until it succeeds or fails for another reason than a full disk. Before each
+// retry calls f until f succeeds or fails for a reason other than a full disk. Before each
 // repetition it waits for room. need is the number of bytes that f writes. f must be repeatable.
 func (s *diskSpace) retry(need int64, f func() error) error {
 	for {
@@ -215,8 +216,8 @@ func (s *diskSpace) close() {
 	s.probes.Wait()
 }
 
-// Full returns the state of a full disk. The bool is false if no write was refused for lack of
-// room. Safe for concurrent use.
+// Full returns the state of a full disk. The bool is false if no write failed for lack of room.
+// Safe for concurrent use.
 func (s *Store) Full() (Full, bool) {
 	s.space.mu.Lock()
 	defer s.space.mu.Unlock()
@@ -227,8 +228,8 @@ func (s *Store) Full() (Full, bool) {
 }
 
 // WatchDiskSpace registers f, which is called when the disk becomes full, when there is room again
-// (with nil), and when Full.Reopen becomes true. It is called at once if the disk is full now. f
-// must not block. A second call replaces f.
+// (with nil), and when Full.Reopen becomes true. WatchDiskSpace calls f at once if the disk is full
+// now. f must not block. A second call replaces f.
 func (s *Store) WatchDiskSpace(f func(*Full)) {
 	s.space.watchMu.Lock()
 	defer s.space.watchMu.Unlock()
@@ -241,13 +242,13 @@ func (s *Store) WatchDiskSpace(f func(*Full)) {
 	}
 }
 
-// AwaitDiskSpace waits until the disk has room and returns true. It returns true at once if no
-// write was refused. It returns false if waits are canceled (CancelSpaceWaits, Close), or if the
-// store must be opened again. Safe for concurrent use.
+// AwaitDiskSpace waits until the disk has room and returns true. AwaitDiskSpace returns true at
+// once if no write has failed for lack of room. It returns false if waits are canceled
+// (CancelSpaceWaits, Close), or if the store must be opened again. Safe for concurrent use.
 func (s *Store) AwaitDiskSpace() bool { return s.space.wait() }
 
 // CancelSpaceWaits ends all present and future waits for room with ErrFull, so that the node can
-// stop. It has no effect while there is room.
+// stop. CancelSpaceWaits has no effect while there is room.
 func (s *Store) CancelSpaceWaits() { s.space.cancelWaits() }
 
 // waitingFiles wraps the files of an index: a write to a full disk waits for room.
@@ -256,8 +257,8 @@ type waitingFiles struct {
 	space *diskSpace
 }
 
-// Create makes a file, and waits while the disk is full. During this, as during writes, goleveldb
-// holds no lock that readers need.
+// Create makes a file, and waits while the disk is full. During this wait, as during writes,
+// goleveldb holds no lock that readers need.
 func (p waitingFiles) Create(fd lstorage.FileDesc) (w lstorage.Writer, err error) {
 	err = p.space.retry(0, func() error {
 		w, err = p.Storage.Create(fd)
@@ -269,12 +270,12 @@ func (p waitingFiles) Create(fd lstorage.FileDesc) (w lstorage.Writer, err error
 	return waitingWriter{w, p.space}, nil
 }
 
-// SetMeta makes fd the manifest. It waits while the disk is full.
+// SetMeta makes fd the manifest. SetMeta waits while the disk is full.
 func (p waitingFiles) SetMeta(fd lstorage.FileDesc) error {
 	return p.space.retry(0, func() error { return p.Storage.SetMeta(fd) })
 }
 
-// Rename renames a file. It waits while the disk is full.
+// Rename renames a file. Rename waits while the disk is full.
 func (p waitingFiles) Rename(from, to lstorage.FileDesc) error {
 	return p.space.retry(0, func() error { return p.Storage.Rename(from, to) })
 }
@@ -284,7 +285,7 @@ type waitingWriter struct {
 	space *diskSpace
 }
 
-// Write writes b. If the disk fills up, it waits for room and continues after the part that was
+// Write writes b. If the disk fills up, Write waits for room and continues after the part that was
 // written.
 func (w waitingWriter) Write(b []byte) (n int, err error) {
 	err = w.space.retry(int64(len(b)), func() error {
@@ -295,8 +296,8 @@ func (w waitingWriter) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Sync makes earlier writes durable. After a failed sync the content on disk is unknown, and a
-// second sync would report success wrongly. So nothing more is written until the index is opened
+// Sync makes all writes before it durable. After a failed sync the content on disk is unknown, and
+// a second sync would report success wrongly. So nothing more is written until the index is opened
 // again; opening rewrites all live data into new files.
 func (w waitingWriter) Sync() error {
 	w.space.mu.Lock()

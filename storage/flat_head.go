@@ -19,16 +19,17 @@ import (
 // tell the effects of a crash from damage.
 //
 // Invariants: the index always describes the state at one final block, the flat head, and contains
-// no block above it. Open rebuilds everything above from the log, starting at a position that the
-// index records (flatHeadCell). Rows that are written before the synced batch below are harmless if
-// that batch is never written.
+// no block above the flat head. Open rebuilds everything above the flat head from the log, starting
+// at a position that the index records (flatHeadCell). Rows that are written before the synced
+// batch below are harmless if that batch is never written.
 //
-// Outline: AdvanceFlatHead takes the blocks between the flat head and upto (finalChain). It begins
-// a history bucket if one is due. writeHistory writes the locations of older values and the places
-// of IDs, in several synced batches. Then one synced batch writes everything else: names of blocks,
-// starts of epochs, the last value of each key, the frontier, rows of the engine, and the new flat
-// head with its log position. A key that changes in many blocks is written once. Then the view with
-// the new flat head is published, and the blocks leave the tree.
+// Outline: AdvanceFlatHead takes the blocks between the flat head and upto (finalChain).
+// AdvanceFlatHead begins a history bucket if a bucket is due. writeHistory writes the locations of
+// replaced values and the places of IDs, in several synced batches. Then one synced batch writes
+// everything else: names of blocks, starts of epochs, the last value of each key, the frontier,
+// rows of the engine, and the new flat head with its log position. A key that changes in many
+// blocks is written once. Then the view with the new flat head is published, and the blocks leave
+// the tree.
 //
 // Concurrency: indexMu excludes other writers of the index for the whole step. commitMu is taken
 // only for moments, so commits continue. Readers are never blocked: see tree.
@@ -45,7 +46,7 @@ type FrontierChange struct {
 }
 
 // FlatHeadDue returns the block to which AdvanceFlatHead should advance the flat head, and whether
-// the advance is due. It is due once the final blocks above the flat head reach
+// the advance is due. The advance is due once the final blocks above the flat head reach
 // Options.FlatHeadBytes or FlatHeadBlocks. Larger steps write frequently changed keys fewer times;
 // smaller steps shorten the replay at a restart. In an overlay an advance is never due.
 func (s *Store) FlatHeadDue() (BlockRef, bool) {
@@ -66,8 +67,8 @@ func (s *Store) FlatHeadDue() (BlockRef, bool) {
 // nor descendants of upto are dropped. A block that splits shards must be the first block after the
 // old flat head.
 //
-// The step is atomic and synced. Commit and reads continue meanwhile. It returns ErrOrder if upto
-// or the splits break these rules, or the error of a write.
+// The advance is atomic and synced. Commit and reads continue meanwhile. AdvanceFlatHead returns
+// ErrOrder if upto or the splits break these rules, or the error of a write.
 func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -131,7 +132,8 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	return nil
 }
 
-// pinBodies prevents the eviction of resident bodies up to a height. 0 allows it again.
+// pinBodies prevents the eviction of resident bodies up to a height. With 0 it allows the eviction
+// again.
 func (s *Store) pinBodies(upto primitives.Height) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -139,8 +141,8 @@ func (s *Store) pinBodies(upto primitives.Height) {
 }
 
 // takeLogPoint returns the log position from which Open must read once the block `last` is the flat
-// head. It also takes from the store, and returns, the segments and rows that are not yet in the
-// index.
+// head. takeLogPoint also takes from the store, and returns, the segments and rows that are not yet
+// in the index.
 func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map[uint32]primitives.Height,
 	written []*Batch) {
 	s.commitMu.Lock()
@@ -171,7 +173,7 @@ func (s *Store) putSegments(batch *Batch, touched map[uint32]primitives.Height) 
 }
 
 // publishFlatHead publishes the view with the new flat head, and removes from the tree the blocks
-// that are in the index now and those on abandoned branches.
+// that are in the index now and the blocks on abandoned branches.
 func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*Batch,
 	shards map[primitives.ShardID]shardCell) {
 	s.commitMu.Lock()
@@ -239,16 +241,17 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 // one such batch.
 const historyBatch = 256 << 10
 
-// writeHistory writes the rows that are harmless even if the flat head never advances. These are
-// the locations of older values, the places of IDs, and the rows of shards that a split makes. It
-// writes in pieces and syncs them before the advance itself is written.
+// writeHistory writes the rows that are harmless even if the flat head never advances. These rows
+// are the locations of replaced values, the places of IDs, and the rows of shards that a split
+// makes. writeHistory writes the rows in pieces, and syncs the pieces before the advance itself is
+// written.
 //
 // Whether a receipt needs a pointer depends on the block and its final child. The child of this
 // advance's last block is not final yet, so the next advance writes the pointers to that block's
-// receipts (view.base keeps the block until then). This advance writes those of the old flat head's
-// block.
+// receipts (view.base keeps the block until then). This advance writes the pointers to the receipts
+// of the old flat head's block.
 //
-// writeHistory returns the last value of each key. It reads each evicted block once.
+// writeHistory returns the last value of each key. writeHistory reads each evicted block once.
 func (s *Store) writeHistory(v *view, chain []*pendingBlock,
 	changes []FrontierChange) (last map[string][]byte, err error) {
 	batch := &s.historyRows
@@ -339,7 +342,7 @@ func putFlat(batch *Batch, key string, value []byte) {
 	flat.Put(batch, key, &v)
 }
 
-// eachPointer calls f for the pointers to outcomes, and for those to transactions without an
+// eachPointer calls f for the pointers to outcomes, and for the pointers to transactions without an
 // outcome.
 func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {
@@ -354,9 +357,10 @@ func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, 
 }
 
 // eachReceipt calls f for the pointers to receipts and origins. Nearly all receipts are executed by
-// the block that made them or by the next one. These need no pointer, since FindReceipt searches
-// the block of the outcome and its parent. The index of a pointer is even for outgoing receipts.
-// Odd indices count through local receipts, delayed receipts and origins (see receiptPlace).
+// the block that made them or by the next block. Such receipts need no pointer, since FindReceipt
+// searches the block of the outcome and its parent. The index of a pointer is even for outgoing
+// receipts. Odd indices count through local receipts, delayed receipts and origins (see
+// receiptPlace).
 func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Hash) bool,
 	f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {

@@ -10,9 +10,9 @@ import (
 )
 
 // shardBound returns whether the keys of a trie column in Flat contain the shard. The keys of
-// queues, buffers, the bandwidth scheduler and global contract code contain it, because these exist
-// in each shard separately. All other columns belong to accounts. An account is in one shard at a
-// time, so its rows need no shard in the key, and resharding moves no row (nearcore
+// queues, buffers, the bandwidth scheduler and global contract code contain the shard, because each
+// shard has its own rows of these kinds. All other columns belong to accounts. An account is in one
+// shard at a time, so its rows need no shard in the key, and resharding moves no row (nearcore
 // core/store/src/trie/ops/resharding.rs:33).
 func shardBound(col byte) bool {
 	switch primitives.TrieColumn(col) {
@@ -55,8 +55,8 @@ type undoKey struct {
 func (k undoKey) String() string { return fmt.Sprintf("%x %d", k.flat, k.height) }
 
 // appendUndoKey escapes the key, 00 as 00 ff, and ends it with 00 01. A flat key may be a prefix of
-// another. Without the escaping, the entries of two such keys would mix, or would not be in the
-// order that a prefix scan needs.
+// another flat key. Without the escaping, the entries of two such keys would mix, or would not be
+// in the order that a prefix scan needs.
 func appendUndoKey(b []byte, k undoKey) []byte {
 	return appendHeight(append(escape(appendHeight(b, k.bucket), k.flat), 0, 1), k.height)
 }

@@ -15,11 +15,11 @@ type GCOptions struct {
 	// KeepEpochs is gc_num_epochs_to_keep, including the head's epoch. Values below MinKeptEpochs
 	// count as MinKeptEpochs.
 	KeepEpochs int
-	// From is a height: blocks at this height and above are kept, whatever their epoch. 0 means no
-	// such bound.
+	// From is a height: blocks at this height and above are kept, whatever their epoch. 0: there is
+	// no such bound.
 	From primitives.Height
 	// Before is a timestamp in nanoseconds since 1970, normally now minus gc_min_age. Only blocks
-	// with an earlier timestamp are removed.
+	// with a timestamp before Before are removed.
 	Before uint64
 	// MaxHeights bounds the heights that one call removes. 0 counts as 1.
 	MaxHeights int
@@ -38,18 +38,18 @@ const collectBatch = 1 << 20
 // CollectGarbage removes the oldest blocks.
 //
 // Problem: the rows that locate a block's contents by ID or key are scattered over the whole index.
-// To find those of one block, its record must be read.
+// To find the rows of one block, the block's record must be read.
 //
 // Invariants: the new tail is published before any row is removed, so a read that misses a removed
 // row reports ErrGone. The state before the first block of the oldest kept epoch stays readable.
 // Nothing is removed that an unfinished catchup, a state snapshot, a chunk above the tail or a
 // backup still needs.
 //
-// Outline: an epoch is removed once KeepEpochs later ones have begun at or below the flat head. Its
-// last block stays and becomes the tail, as in nearcore. Names of blocks are deleted height by
-// height. History and places of IDs are deleted one whole history bucket at a time, once the tail
-// has passed the bucket (history_bucket.go). Log segments are deleted as files. No record is read.
-// The genesis block stays.
+// Outline: an epoch is removed once KeepEpochs epochs after it have begun at or below the flat
+// head. The last block of the removed epoch stays and becomes the tail, as in nearcore. Names of
+// blocks are deleted height by height. History and places of IDs are deleted one whole history
+// bucket at a time, once the tail has passed the bucket (history_bucket.go). Log segments are
+// deleted as files. No record is read. The genesis block stays.
 //
 // Rejected: deleting the rows of each block separately, which would read every record again and
 // scatter deletions over all tables.
@@ -125,9 +125,9 @@ func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOption
 	return s.dropSegments(height)
 }
 
-// gcLimit returns the lowest height that must be kept. It is the height of the last block before
-// the oldest kept epoch (nearcore chain/chain/src/garbage_collection.rs:239), or a lower height
-// that a catchup or a state snapshot needs. 0 means that nothing may be removed.
+// gcLimit returns the lowest height that must be kept. The result is the height of the last block
+// before the oldest kept epoch (nearcore chain/chain/src/garbage_collection.rs:239), or a lower
+// height that a catchup or a state snapshot needs. 0 means that nothing may be removed.
 func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, error) {
 	var first []primitives.Height
 	err := epochFirst.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
@@ -172,8 +172,8 @@ func (s *Store) parentAt(height primitives.Height) (primitives.Height, error) {
 	return e.head.Prev.Height, nil
 }
 
-// collectHeight adds to batch the deletions of the blocks at a height. It leaves their entries to
-// dropEntries. young is true if a block is too recent to be removed.
+// collectHeight adds to batch the deletions of the blocks at a height. collectHeight leaves the
+// entries of the blocks to dropEntries. young is true if a block is too recent to be removed.
 func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uint64) (n int, young bool, err error) {
 	var all []entry
 	lo := appendHeight(nil, height)
@@ -209,7 +209,7 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 	return n, false, nil
 }
 
-// dropNames removes the rows that locate a block of any branch, and its chunks, by hash.
+// dropNames removes the rows that locate by hash a block of any branch and the block's chunks.
 func dropNames(batch *Batch, h *head) {
 	hashHeights.Delete(batch, shortRef{h.Ref.Hash, h.Ref.Height})
 	for j := range h.Shards {
@@ -219,15 +219,16 @@ func dropNames(batch *Batch, h *head) {
 	}
 }
 
-// dropCanonicalNames removes the rows that a canonical block got when the flat head passed it. Its
-// rows in Undo and the pointers to its content are removed with their history bucket.
+// dropCanonicalNames removes the rows that a canonical block got when the flat head passed it. The
+// block's rows in Undo and the pointers to the block's content are removed with their history
+// bucket.
 func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	blockHeight.Delete(batch, h.Ref.Height)
 	collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
 	blockOrdinal.Delete(batch, h.Ordinal)
 	// The light client's view of an epoch is requested by the hash of a block of the epoch before,
-	// and no such block is left. Other data of epochs stays, since it can be requested by epoch ID
-	// at any time.
+	// and no such block is left. All other data of the epoch stays, since clients can request it by
+	// epoch ID at any time.
 	if epoch, err := epochFirst.Get(s.db, h.Ref.Height); err == nil {
 		EpochLightClientBlock.Delete(batch, epoch)
 		epochFirst.Delete(batch, h.Ref.Height)
@@ -270,7 +271,8 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 				return true
 			}
 			entries.Delete(batch, h.Ref)
-			if h.Ref.Height < primitives.Height(begin) { // collectHeight deletes these rows of later blocks only
+			// collectHeight deletes these rows only for blocks from begin on
+			if h.Ref.Height < primitives.Height(begin) {
 				dropNames(batch, h)
 				blockHeight.Delete(batch, h.Ref.Height)
 				blockOrdinal.Delete(batch, h.Ordinal)
@@ -281,11 +283,11 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 		})
 }
 
-// dropSegments removes the log segments that hold nothing above the tail, except the first one,
-// which is genesis's.
+// dropSegments removes the log segments that hold nothing above the tail, except the first segment,
+// which has the genesis.
 func (s *Store) dropSegments(tail primitives.Height) error {
 	if s.segmentHolds > 0 {
-		return nil // a running backup still copies segments, so a later call removes them
+		return nil // a running backup still copies segments, so the next call removes them
 	}
 	var gone []uint32
 	err := segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {

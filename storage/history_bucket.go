@@ -13,14 +13,16 @@ import (
 // collection removes it by height.
 //
 // Invariants: a bucket's row is durable before any row in the bucket, so a crash leaves no unknown
-// bucket. A bucket leaves the list only after the tail has passed it and its rows are deleted.
+// bucket. A bucket leaves the list only after the tail has passed the bucket and the bucket's rows
+// are deleted.
 //
-// Outline: a bucket is a run of heights. Its first height is the prefix of all its keys. Removing a
-// bucket deletes one key range in each column and reads no record. Since keys begin with the
-// bucket, rows of two buckets are not interleaved in the tables of the index. A lookup visits each
-// bucket that may have the key, newest or oldest first. A bucket has at least Options.BucketHeights
-// heights, and at least a third of all kept heights, so there are about four buckets. Without
-// garbage collection their number grows with the logarithm of the number of heights.
+// Outline: a bucket is a run of heights. The first of these heights is the prefix of all keys in
+// the bucket. Removing a bucket deletes one key range in each column and reads no record. Since
+// keys begin with the bucket, rows of two buckets are not interleaved in the tables of the index. A
+// lookup visits each bucket that may have the key, in ascending or descending order of heights. A
+// bucket has at least Options.BucketHeights heights, and at least a third of all kept heights, so
+// there are about four buckets. Without garbage collection the number of buckets grows with the
+// logarithm of the number of heights.
 //
 // Rejected: buckets of one epoch (epochs of a sandbox may last milliseconds); the height itself as
 // prefix (a lookup would visit every height); a list of the keys that each height changed
@@ -30,7 +32,8 @@ import (
 // DefaultBucketHeights is the default of Options.BucketHeights.
 const DefaultBucketHeights = 1024
 
-// bucketShare is the divisor of the kept heights: a bucket has at least 1/bucketShare of them.
+// bucketShare is the divisor of the kept heights: a bucket has at least 1/bucketShare of the kept
+// heights.
 const bucketShare = 3
 
 // bucketColumns are the columns with keys that begin with a history bucket.
@@ -55,10 +58,10 @@ func (s *Store) bucketOf(height primitives.Height) primitives.Height {
 	return all[0]
 }
 
-// bucketsFrom returns the bucket that contains a height and all later buckets, ascending. A reader
-// must call it after taking its snapshot and before checking the tail. This is safe because a
-// bucket is published before it has rows, and is removed from the list only after the tail has
-// passed it.
+// bucketsFrom returns the bucket that contains a height and all buckets after that one, ascending.
+// A reader must call bucketsFrom after taking its snapshot and before checking the tail. This order
+// is safe because a bucket is published before it has rows, and is removed from the list only after
+// the tail has passed the bucket.
 func (s *Store) bucketsFrom(height primitives.Height) []primitives.Height {
 	all := *s.buckets.Load()
 	n, found := slices.BinarySearch(all, height)
@@ -79,9 +82,9 @@ func (s *Store) readBuckets() error {
 	return err
 }
 
-// beginBucket begins a new bucket if the last one is long enough. first is the height of the next
-// block that the flat head passes. The row that names the bucket is synced before any row in the
-// bucket is written.
+// beginBucket begins a new bucket if the last bucket is long enough. first is the height of the
+// next block that the flat head passes. The row that names the bucket is synced before any row in
+// the bucket is written.
 func (s *Store) beginBucket(first primitives.Height) error {
 	all := *s.buckets.Load()
 	last, tail := all[len(all)-1], s.view.Load().tail

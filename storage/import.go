@@ -22,11 +22,12 @@ type Pair struct {
 //
 // pairs must call put for every key of the state, in any order, and return put's error.
 // frontierStubs is called after pairs has returned, and yields the whole frontier of that state in
-// any order. If it is nil, no frontier is stored.
+// any order. If frontierStubs is nil, Import stores no frontier.
 //
-// A state does not fit into one batch, so it is written in several. A marker, removed with the last
-// batch, shows that an import was interrupted. Until then the folder counts as empty (Tip.Empty),
-// and the next Import clears it. Nothing else may use the store meanwhile.
+// A state does not fit into one batch, so Import writes the state in several batches. A marker,
+// removed with the last batch, shows that an import was interrupted. Until then the folder counts
+// as empty (Tip.Empty), and the next Import clears the folder. Nothing else may use the store
+// meanwhile.
 func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange],
 	pairs func(put func(Pair) error) error) error {
 	return s.importAt([]*Block{genesis}, frontierStubs, pairs)
@@ -34,7 +35,8 @@ func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange],
 
 // ImportAt begins a store in the middle of a chain. blocks are, ascending: genesis, any wanted
 // ancestors of the last block, and the block of the staged state (Stage, StagePart). frontierStubs
-// is the whole frontier of that state; if it is nil, the store uses the frontier that was staged.
+// is the whole frontier of that state; if frontierStubs is nil, the store uses the frontier that
+// was staged.
 //
 // The ancestors have no state: only their records can be read. Shards of the last block that were
 // not staged are absent.
@@ -100,8 +102,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	toEra0 := func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) }
 	base.body.Load().eachPointer(base.ref.Height, toEra0)
 	for i, p := range all {
-		// AdvanceFlatHead writes the pointers to the receipts of base later, because they depend on
-		// the block after base: see writeHistory.
+		// AdvanceFlatHead writes the pointers to the receipts of base, because these pointers
+		// depend on the block after base: see writeHistory.
 		if p != base {
 			p.body.Load().eachReceipt(p.ref.Height, isNever, toEra0)
 		}
@@ -143,8 +145,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 
 func isNever(primitives.Hash) bool { return false }
 
-// compact compacts the index after an import, so that the running node need not. It does nothing if
-// the import was so small that it made no table.
+// compact compacts the index after an import, so that the running node need not. compact does
+// nothing if the import was so small that no table was made.
 func (s *Store) compact() error {
 	var now Stats
 	if s.db.stats(&now); len(now.LevelTables) == 0 {
@@ -212,7 +214,7 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[F
 
 func (s *Store) importPairs(stubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
 	var batch Batch
-	flush := func() error { // unsynced: the last batch of the import syncs all earlier ones
+	flush := func() error { // unsynced: the last batch of the import syncs all batches before it
 		err := s.db.write(&batch, false)
 		batch.Reset()
 		return err
@@ -236,7 +238,7 @@ func (s *Store) importPairs(stubs iter.Seq[FrontierChange], pairs func(put func(
 	return s.writeFrontier(stubs)
 }
 
-// clear sets the import marker and removes what an earlier import left.
+// clear sets the import marker and removes what an interrupted import left.
 func (s *Store) clear() error {
 	var batch Batch
 	marker := Raw{1}

@@ -7,23 +7,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// index is an ordered map on disk. levelIndex implements it with goleveldb. Another engine must
-// implement these methods and disk.openIndex.
+// index is an ordered map on disk. levelIndex implements it with goleveldb. A replacement of
+// goleveldb must implement these methods and disk.openIndex.
 type index interface {
 	Reader
 	// snapshot returns the map as it is now. The caller must release it.
 	snapshot() (snapshot, error)
-	// write applies a batch atomically. If synced is set, the batch and all earlier writes survive
-	// a power cut once write has returned. Of the writes after the last synced one, a power cut may
-	// leave any subset, each of them whole.
+	// write applies a batch atomically. If synced is set, the batch and all writes before it
+	// survive a power cut once write has returned. Of the writes after the last synced write, a
+	// power cut may leave any subset, each write whole.
 	write(b *Batch, synced bool) error
 	// rotate moves the writes so far from the journal to a table.
 	rotate() error
-	// compact compacts all tables, so that a lookup visits one table and no compaction is due. It
-	// may take long. Reads and writes continue meanwhile.
+	// compact compacts all tables, so that a lookup visits one table and no compaction is due.
+	// compact may take long. Reads and writes continue meanwhile.
 	compact() error
 	// frozen returns n cursors over the map as it is now. The cursors may miss the latest writes
-	// and may not detect damage, so use them only for values that are verified by hash.
+	// and may not detect damage, so use the cursors only for values that are verified by hash.
 	frozen(n int) []cursor
 	stats(*Stats)
 	// flushes returns the number of sorted runs above level 1 that a lookup has to visit, and the
@@ -95,14 +95,14 @@ func (b *Batch) Len() int { return b.n }
 // Size returns the bytes of the writes.
 func (b *Batch) Size() int { return len(b.b) }
 
-// Reset empties the batch and keeps its memory.
+// Reset empties the batch and keeps the batch's memory.
 func (b *Batch) Reset() { b.b, b.n = b.b[:0], 0 }
 
-// maxKept is the largest memory of a batch that is kept for reuse by the next one. Successive
+// maxKept is the largest memory of a batch that is kept for reuse by the next batch. Successive
 // batches are of similar size, and growing a buffer from nothing copies it several times.
 const maxKept = 4 << 20
 
-// begin empties a used batch. It keeps the memory up to maxKept.
+// begin empties a used batch. begin keeps the batch's memory up to maxKept.
 func (b *Batch) begin() {
 	if cap(b.b) > maxKept {
 		b.b = nil
@@ -125,8 +125,7 @@ func (b *Batch) each(f func(key, value []byte)) {
 	}
 }
 
-// cutVarBytes splits off length-prefixed bytes, which must be well-formed. It never returns nil for
-// them.
+// cutVarBytes splits off length-prefixed bytes, which must be well-formed. v is never nil.
 func cutVarBytes(p []byte) (v, rest []byte) {
 	n, size := binary.Uvarint(p)
 	return p[size : size+int(n) : size+int(n)], p[size+int(n):]
@@ -154,7 +153,8 @@ func parseBatch(raw []byte) (*Batch, error) {
 	return b, nil
 }
 
-// PrefixEnd returns the first key after all keys with a prefix. It returns nil if there is none.
+// PrefixEnd returns the first key after all keys with a prefix. It returns nil if there is no such
+// key.
 func PrefixEnd(p []byte) []byte {
 	end := bytes.Clone(p)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -20,8 +20,8 @@ type secondReadCache struct {
 // Sizes of blocks in bytes, and the least number of tags.
 const (
 	typicalBlock = 4 << 10 // typical size of an uncompressed block in bytes
-	// A block of at least this size is a table's index or filter. Every read of the table needs it,
-	// so it is cached at once.
+	// A block of at least this size is a table's index or filter. Every read of the table needs
+	// that block, so the block is cached at its first read.
 	largeBlock = 32 << 10
 	minSeen    = 1 << 10
 )
@@ -42,8 +42,8 @@ func (c *secondReadCache) Promote(n *lcache.Node) {
 	c.Cacher.Promote(n)
 }
 
-// seenBefore returns whether a block is the last one that was read in its slot. It then stores the
-// block in that slot.
+// seenBefore returns whether a block is the last block that was read in its slot. In any case it
+// then stores the block in that slot.
 func (c *secondReadCache) seenBefore(table, offset uint64) bool {
 	h := (table*0x9e3779b97f4a7c15 ^ offset) * 0xd6e8feb86659fd93
 	at, tag := &c.seen[h>>32&uint64(len(c.seen)-1)], uint32(h)|1 // |1, because tag 0 marks a free slot

@@ -27,10 +27,11 @@ type levelIndex struct {
 
 // Sizes of the index's memory and files. The write buffer is allocated at once, but its pages are
 // touched only as it fills, so it costs an idle node no memory. At each flush goleveldb allocates a
-// new buffer, and it frees an unused one after half a minute. The block cache grows as blocks are
-// read.
+// new buffer, and goleveldb frees an unused buffer after half a minute. The block cache grows as
+// blocks are read.
 const (
-	DefaultWriteBuffer = 16 << 20 // minimum size in bytes; a large index has a larger one (writeBuffer)
+	// minimum size of the write buffer in bytes; a large index has a larger buffer (writeBuffer)
+	DefaultWriteBuffer = 16 << 20
 	maxWriteBuffer     = 64 << 20
 	maxLevel0Flushes   = 12
 	DefaultBlockCache  = 48 << 20
@@ -89,8 +90,8 @@ func openLevel(stor lstorage.Storage, o *Options, room *diskSpace) (*levelIndex,
 	return openLevelWith(stor, o, levelOptions(o), room)
 }
 
-// openLevelReads opens an index that cannot be written. The content of its journals is kept in
-// memory.
+// openLevelReads opens an index that cannot be written. The content of the index's journals is kept
+// in memory.
 func openLevelReads(stor lstorage.Storage, o *Options, room *diskSpace) (*levelIndex, error) {
 	lo := levelOptions(o)
 	lo.ReadOnly = true
@@ -164,8 +165,8 @@ func (d *levelIndex) frozen(n int) (out []cursor) {
 func (d *levelIndex) write(b *Batch, synced bool) error {
 	lb := d.spare.Swap(nil)
 	if lb == nil || cap(lb.Dump()) < b.Size()+16 {
-		// goleveldb's encoding is as long as ours. But it reserves a few bytes more than it needs,
-		// so without the 16 extra bytes the buffer would be copied.
+		// goleveldb's encoding is as long as ours. But goleveldb reserves a few bytes more than it
+		// needs, so without the 16 extra bytes the buffer would be copied.
 		lb = leveldb.MakeBatch(b.Size() + 16)
 	}
 	b.each(func(key, value []byte) {
@@ -194,9 +195,9 @@ func (d *levelIndex) rotate() error {
 	return nil
 }
 
-// unlock releases goleveldb's writer lock. goleveldb keeps it if a transaction fails to begin, and
-// Close would then wait for it for ever. No other goroutine can hold the lock, because writes are
-// serialized.
+// unlock releases goleveldb's writer lock. goleveldb keeps the lock if a transaction fails to
+// begin, and Close would then wait for the lock for ever. No other goroutine can hold the lock,
+// because writes are serialized.
 func (d *levelIndex) unlock() {
 	f := reflect.ValueOf(d.ldb).Elem().FieldByName("writeLockC")
 	if !f.IsValid() || f.Type() != reflect.TypeFor[chan struct{}]() {
@@ -204,7 +205,7 @@ func (d *levelIndex) unlock() {
 	}
 	select {
 	case <-*(*chan struct{})(unsafe.Pointer(f.UnsafeAddr())):
-	default: // the transaction failed before it locked
+	default: // the transaction failed before goleveldb took the lock
 	}
 }
 
@@ -282,7 +283,7 @@ func (c levelCursor) done() error {
 	return wrapIndex("index scan", err)
 }
 
-// tableCursor is a cursor over the tables of an earlier moment.
+// tableCursor is a cursor over the tables that the index had when the cursor was made.
 type tableCursor struct{ at *sstable.Cursor }
 
 func (c tableCursor) next() bool           { return c.at.Next() }
@@ -295,16 +296,16 @@ func (c tableCursor) done() error          { return wrapIndex("index scan", c.at
 // sharedFiles are files of an index that may be opened several times at once.
 type sharedFiles struct{ lstorage.Storage }
 
-// journalSyncer syncs a journal before goleveldb begins the next one. goleveldb itself does not do
-// that, so a synced write to the new journal would be durable while earlier writes, in the old
-// journal, were not.
+// journalSyncer syncs a journal before goleveldb begins the next journal. goleveldb itself does not
+// sync the old journal, so a synced write to the new journal would be durable while writes in the
+// old journal were not.
 type journalSyncer struct {
 	lstorage.Storage
 	mu   sync.Mutex
 	last lstorage.Writer
 }
 
-// Create creates a file. If it is a journal, Create first syncs the last journal.
+// Create creates a file. If the file is a journal, Create first syncs the last journal.
 func (s *journalSyncer) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
 	if fd.Type != lstorage.TypeJournal {
 		return s.Storage.Create(fd)

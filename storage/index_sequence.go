@@ -5,21 +5,22 @@ import (
 	"errors"
 )
 
-// Each write that the store itself makes to the index is a step: it is synced, and adds a row with
-// its number to column steps. The latest numbers are kept.
+// Each write that the store itself makes to the index is a step: the write is synced, and adds a
+// row with its step number to column steps. The latest numbers are kept.
 //
 // The numbers serve to detect lost writes. goleveldb repairs its journal silently: it skips a
-// broken part and applies what follows. If a step is lost but later ones are present, its number is
-// missing. If the last steps are lost, the index is just an older one, and the log has the rest.
+// broken part and applies what follows. If a step is lost but steps after it are present, the
+// number of the lost step is missing. If the last steps are lost, the index is only as old as the
+// last present step, and the log has the rest.
 
-// keptSteps is the number of step numbers that are kept: as many as two journals hold. Older steps
-// are in tables, which are protected by checksums.
+// keptSteps is the number of step numbers that are kept: as many as two journals hold. Steps before
+// these are in tables, which are protected by checksums.
 const keptSteps = 2 * journalSteps
 
 // journalSteps is the largest number of steps in one journal.
 const journalSteps = 2048
 
-// step writes a batch, synced and after all earlier writes. The caller holds indexMu.
+// step writes a batch, synced and after all previous writes. The caller holds indexMu.
 func (s *Store) step(b *Batch) error {
 	n := s.steps + 1
 	steps.Put(b, n, &Nothing{})

@@ -7,8 +7,8 @@ import (
 )
 
 // pooledSnapshot is a snapshot of the index, taken between two steps, with a pool of cursors over
-// it. Cursors are reused because creating one visits each table, which takes longer than loading a
-// subtree.
+// the snapshot. Cursors are reused because creating one visits each table, which takes longer than
+// loading a subtree.
 type pooledSnapshot struct {
 	snap snapshot
 	at   BlockRef // flat head when the snapshot was taken
@@ -28,7 +28,8 @@ type snapshotPool struct {
 	steps int
 }
 
-// currentSnapshot returns a snapshot that contains the last step. The caller must call done on it.
+// currentSnapshot returns a snapshot that contains the last step. The caller must call done on the
+// snapshot.
 func (s *Store) currentSnapshot() (*pooledSnapshot, error) {
 	x := &s.snapshots
 	x.mu.Lock()
@@ -109,7 +110,7 @@ func (r *pooledSnapshot) cursor() cursor {
 // means the end of the index. Key and value are valid during the call only.
 type scanFunc func(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error)
 
-// scan is a scanFunc. It uses a pooled cursor.
+// scan is a scanFunc that uses a pooled cursor.
 func (r *pooledSnapshot) scan(lo, hi []byte,
 	yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
 	cur := r.cursor()

@@ -11,19 +11,19 @@ import (
 // Stale index reads.
 //
 // Problem: each flush of the write buffer adds a table on level 0 that covers the whole key space.
-// A load of an uncached trie subtree has to visit each of these tables, although the last change of
-// nearly all of a large state is older than any of them.
+// A load of an uncached trie subtree has to visit each of these tables, although nearly all of a
+// large state has not changed since these tables were written.
 //
 // Invariants: a stale read is used only for values that are verified by hash, such as trie
-// subtrees. A mismatch falls back to the current index. An iterator pins its tables, so all its
-// reads are of the same moment.
+// subtrees. A mismatch falls back to the current index. An iterator pins its tables, so all reads
+// of the iterator are of the same moment.
 //
-// Outline: staleIndex is the index as it was at some earlier step, read through iterators that were
-// created then. A read visits one block instead of one block for each flush. maintainStale renews
-// the staleIndex when the tables flushed since it was made have been compacted, or when a quarter
-// of the sampled reads found outdated values. The write buffer is rotated before and after the
-// iterators are created, so that they do not pin a buffer that is still being written. An index
-// smaller than Options.StaleReadSize has no staleIndex.
+// Outline: staleIndex is the index as it was at some step in the past, read through iterators that
+// were created at that step. A read visits one block instead of one block for each flush.
+// maintainStale renews the staleIndex when the tables flushed since the staleIndex was made have
+// been compacted, or when a quarter of the sampled reads found outdated values. The write buffer is
+// rotated before and after the iterators are created, so that the iterators do not pin a buffer
+// that is still being written. An index smaller than Options.StaleReadSize has no staleIndex.
 //
 // Rejected: compacting level 0 more often, because each compaction rewrites level 1.
 type staleIndex struct {
@@ -31,8 +31,8 @@ type staleIndex struct {
 	free   []cursor
 	inUse  int // number of cursors in use
 	closed bool
-	// Since the last evaluation: the reads that found data with the expected hash, and those that
-	// did not.
+	// Since the last evaluation: hits: reads that found data with the expected hash; misses: reads
+	// that did not.
 	hits   int
 	misses int
 }
@@ -57,14 +57,14 @@ type staleState struct {
 	mu   sync.Mutex
 	now  *staleIndex // the stale index; nil: none
 	step uint64      // value of Store.steps when now was created
-	// fresh is set until the first step after now was created: until then, both share the write
-	// buffer.
+	// fresh is set until the first step after now was created: until that step, now and the index
+	// share the write buffer.
 	fresh      bool
 	maxFlushes int // maximum number of level-0 flushes since now was created
 }
 
-// StaleReader reads an index that may be older than the flat head. Only one goroutine may use it,
-// and must return it by Done. Use it only for data that is verified by hash.
+// StaleReader reads an index that may be older than the flat head. Only one goroutine may use the
+// reader, and must return it by Done. Use the reader only for data that is verified by hash.
 type StaleReader struct {
 	index *staleIndex
 	cur   cursor
@@ -90,7 +90,8 @@ func (s *Store) StaleReader() *StaleReader {
 	return &StaleReader{x, cur}
 }
 
-// Done returns the reader to the store. right says whether it found data with the expected hash.
+// Done returns the reader to the store. right means that the reader found data with the expected
+// hash.
 func (r *StaleReader) Done(right bool) {
 	x := r.index
 	x.mu.Lock()
@@ -139,15 +140,15 @@ func (r *StaleReader) scan(lo, hi []byte, yield func(key, value []byte) (more bo
 	return more, err
 }
 
-// maintainStale renews the stale index when that pays: when the tables flushed since it was made
-// have been compacted, or when too many of its reads found outdated values. It is called after each
-// step, with the step's number. The caller holds indexMu.
+// maintainStale renews the stale index when that pays: when the tables flushed since the stale
+// index was made have been compacted, or when too many of its reads found outdated values. The
+// store calls maintainStale after each step, with the step's number. The caller holds indexMu.
 func (s *Store) maintainStale(n uint64) error {
 	e := &s.stale
 	if e.now == nil && n%staleMinSteps != 0 {
 		return nil
 	}
-	if e.fresh { // rotate again, so that later writes use another write buffer
+	if e.fresh { // rotate again, so that the writes from now on use a new write buffer
 		e.fresh = false
 		return s.db.rotate()
 	}
@@ -170,7 +171,8 @@ func (s *Store) maintainStale(n uint64) error {
 	return nil
 }
 
-// openStale creates the first stale index of a store that was just opened, if its index is large.
+// openStale creates the first stale index of a store that was just opened, if the store's index is
+// large.
 func (s *Store) openStale() {
 	if _, size := s.db.flushes(); size >= s.o.StaleReadSize {
 		s.renewStale(s.steps)

@@ -16,24 +16,25 @@ import (
 // The block log.
 //
 // Problem: blocks, outcomes, receipts and state changes are immutable and are most of the data. An
-// LSM tree would write them about four times. In addition, several blocks must be able to share one
-// sync (group commit). Nevertheless a torn end of the log must be distinguishable from damage.
+// LSM tree would write this data about four times. In addition, several blocks must be able to
+// share one sync (group commit). Nevertheless a torn end of the log must be distinguishable from
+// damage.
 //
 // Format: the log is a sequence of segments, files that only grow. A record is u32 length, u32
 // CRC-32C of the payload, payload, little-endian. Records do not cross segments. The first segment
 // holds genesis alone.
 //
-// Invariants: a record never changes. It is durable once flush returned nil. Before the first
+// Invariants: a record never changes. A record is durable once flush returned nil. Before the first
 // record of a segment is written, the segment before it is cut off after its last record and
-// synced. A record that is appended while the one before it is not synced says so in its type
-// (recordAfterUnsynced). So a whole record that follows a torn one is damage, unless its type says
-// that it was written before the torn one was synced. A torn record at the end counts as never
-// written.
+// synced. A record that is appended while the record before it is not synced says so in its type
+// (recordAfterUnsynced). So a whole record that follows a torn record is damage, unless the type of
+// the whole record says that it was written before the torn record was synced. A torn record at the
+// end counts as never written.
 //
 // Outline: append writes one record in one write. flush syncs all appended records. recover scans
-// from the position that the index names, cuts off a torn end, and reports a broken record with a
-// later whole one as ErrDamaged. Close stores where the log ends. After a kill the end is unknown,
-// so the loss of the last group by a disk fault goes unnoticed, as in any log.
+// from the position that the index names, cuts off a torn end, and reports a broken record that a
+// whole record follows as ErrDamaged. Close stores where the log ends. After a kill the end is
+// unknown, so the loss of the last group by a disk fault goes unnoticed, as in any log.
 //
 // On a full disk, flush removes the records since the last sync and returns ErrFull. After any
 // other failed sync the content on disk is unknown, so the log takes no more writes.
@@ -41,7 +42,8 @@ import (
 // Rejected: a sync for each block, which bounds throughput by the disk; a group record that holds
 // several blocks, which cannot be read and shipped block by block.
 
-// position is a place in the log: the start of a record, which is also the end of the one before.
+// position is a place in the log: the start of a record, which is also the end of the record
+// before.
 type position struct {
 	Segment uint32
 	Offset  int64
@@ -76,8 +78,8 @@ const (
 
 func segmentName(n uint32) string { return fmt.Sprintf("%010d%s", n, segmentSufix) }
 
-// blockLog appends records and reads parts of them. One writer and any number of readers may use it
-// at the same time.
+// blockLog appends records and reads parts of records. One writer and any number of readers may use
+// a blockLog at the same time.
 type blockLog struct {
 	disk        disk
 	segmentSize int64
@@ -87,7 +89,7 @@ type blockLog struct {
 	end    position // end of the last complete record
 	synced int64    // offset in the current segment up to which records are synced
 	// dropErr is the error to be returned by the next flush, because rotate removed unsynced
-	// records for lack of room. It is ErrFull or another error.
+	// records for lack of room. dropErr may be ErrFull or any other error.
 	dropErr  error
 	reserved int64         // number of allocated bytes of the current segment
 	written  atomic.Uint64 // bytes written since opening
@@ -110,8 +112,8 @@ func newLog(d disk, o *Options) *blockLog {
 	return &blockLog{disk: d, segmentSize: o.SegmentSize, sync: !o.NoSync, open: map[uint32]*readFile{}}
 }
 
-// writeBufs are buffers for records with their headers. All logs of the process share them, since a
-// process may have a thousand logs, most of them idle.
+// writeBufs are buffers for records with their headers. All logs of the process share the buffers,
+// since a process may have a thousand logs, most of them idle.
 var writeBufs = sync.Pool{New: func() any { return new([]byte) }}
 
 // append writes one record in one write, and returns the position of its payload. The record is
@@ -125,7 +127,7 @@ func (l *blockLog) append(payload []byte) (position, error) {
 	if len(payload) > maxRecord {
 		return position{}, fmt.Errorf("log: a record of %d bytes is too long", len(payload))
 	}
-	// The first segment has only the genesis, and stays when all others are collected.
+	// The first segment has only the genesis, and stays when all other segments are collected.
 	first := l.end.Segment == 0 && l.end.Offset > 0
 	if l.cur == nil || first || l.end.Offset > 0 && l.end.Offset+recordHeader+int64(len(payload)) > l.segmentSize {
 		if err := l.rotate(); err != nil {
@@ -162,8 +164,8 @@ func (l *blockLog) append(payload []byte) (position, error) {
 	return at, nil
 }
 
-// flush syncs the appended records. Records of earlier segments were already synced by rotate. On
-// ErrFull all records since the last sync are removed.
+// flush syncs the appended records. rotate has already synced the records of all segments before
+// the current one. On ErrFull all records since the last sync are removed.
 func (l *blockLog) flush() error {
 	if err := l.dropErr; err != nil {
 		l.dropErr = nil
@@ -197,8 +199,8 @@ func (l *blockLog) unsynced(err error) error {
 	return l.broken
 }
 
-// syncCut syncs the current segment after append or flush has cut a record off. If it fails, the
-// log accepts no records any more.
+// syncCut syncs the current segment after append or flush has cut a record off. If the sync fails,
+// the log accepts no records any more.
 func (l *blockLog) syncCut() error {
 	if err := l.cur.Sync(); err != nil {
 		err = wrapWrite("log sync", err)

@@ -9,8 +9,9 @@ import (
 )
 
 // recover opens the log, which must reach at least end, and calls f for each whole record from
-// start on. It cuts off what a crash left after the last whole record. Once it returns, all whole
-// records are durable. If whole records follow a broken one, it returns ErrDamaged.
+// start on. recover cuts off what a crash left after the last whole record. Once recover has
+// returned, all whole records are durable. If whole records follow a broken record, recover returns
+// ErrDamaged.
 func (l *blockLog) recover(start, end position, f func(at position, payload []byte) error) error {
 	names, err := l.disk.listFiles()
 	if err != nil {
@@ -80,8 +81,8 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 	}
 }
 
-// trimSegments cuts each segment off after its last record and syncs it. There may be later empty
-// segments, left by a failed creation whose cleanup was lost in a power cut.
+// trimSegments cuts each segment off after its last record and syncs the segment. Empty segments
+// may follow, left by a failed creation whose cleanup was lost in a power cut.
 func (l *blockLog) trimSegments(ends []position) error {
 	for _, end := range ends {
 		fl, err := l.disk.openFile(segmentName(end.Segment))
@@ -95,10 +96,10 @@ func (l *blockLog) trimSegments(ends []position) error {
 	return nil
 }
 
-// trimEnd cuts the last segment off after its whole records and syncs it. The sync is needed
-// because a process that was killed, or whose sync failed, leaves records that can be read but may
-// not be on the disk yet. From now on the node reports these records to peers and clients, so they
-// must be durable.
+// trimEnd cuts the last segment off after its whole records and syncs the segment. The sync is
+// needed because a process that was killed, or whose sync failed, leaves records that can be read
+// but may not be on the disk yet. From now on the node reports the contents of these records to
+// peers and clients, so the records must be durable.
 func (l *blockLog) trimEnd(fl file, end int64) error {
 	size, err := fl.Size()
 	if err == nil && size > end {
@@ -115,7 +116,7 @@ func (l *blockLog) trimEnd(fl file, end int64) error {
 
 // scanSegment calls f for each whole record at or after the offset `from`, and returns the offset
 // at which the whole records end. Zeros or a torn record at the end are no error. If a whole record
-// follows a broken one, it returns ErrDamaged.
+// follows a broken record, scanSegment returns ErrDamaged.
 func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (int64, error) {
 	size, err := fl.Size()
 	if err != nil {
@@ -162,11 +163,11 @@ func readRecord(fl file, off, size int64) ([]byte, error) {
 	return payload, nil
 }
 
-// probe decides whether the broken record at offset off is damage. It looks at the place where the
-// next record begins, according to the broken record's length. If whole records follow there that
-// were written after a sync of the broken one, it returns ErrDamaged. A torn write at the end of
-// the log was never synced: no records follow it, or only records that were written before any sync
-// of it.
+// probe decides whether the broken record at offset off is damage. probe looks at the place where
+// the next record begins, according to the broken record's length. If whole records follow there
+// that were written after a sync of the broken record, probe returns ErrDamaged. A torn record at
+// the end of the log was never synced: no records follow it, or only records that were written
+// before any sync of the torn record.
 func probe(fl file, off, size int64) error {
 	var header [recordHeader]byte
 	if off+recordHeader > size {

@@ -11,8 +11,8 @@ import (
 )
 
 // Log shipping. The log of a store records the order in which blocks were stored, on all branches,
-// and the rewinds of a sandbox between them. A replica that applies the same records in the same
-// order reaches the same state.
+// and the rewinds of a sandbox between these blocks. A replica that applies the same records in the
+// same order reaches the same state.
 
 // LogPlace is the position at which a record begins in a log. Positions grow along a log. The zero
 // value is the beginning.
@@ -52,17 +52,17 @@ func (p *LogPlace) DecodeBorsh(r *borsh.Reader) { *p = LogPlace{r.Uint32(), r.Ui
 type LogRecord struct {
 	At   LogPlace // place in the log at which the record begins
 	Next LogPlace // place in the log at which the next record begins
-	// Ref is the stored block. For a rewind, it is the block that becomes the head again.
+	// Ref is the stored block. For a rewind, Ref is the block that becomes the head again.
 	Ref  BlockRef
 	Prev BlockRef // parent of the block Ref; zero for a rewind
-	// Rewind means that the record is a rewind. It removes all blocks after Ref on its branch, and
-	// all other branches.
+	// Rewind means that the record is a rewind. The rewind removes all blocks after Ref on the
+	// branch of Ref, and all other branches.
 	Rewind bool
-	// Payload is the record's bytes. They are the same at each reading.
+	// Payload is the record's bytes. Each reading of a record returns equal bytes.
 	Payload []byte
 }
 
-// logEnd returns the end of the log. Everything before it is on disk.
+// logEnd returns the end of the log. Everything before that position is on disk.
 func (s *Store) logEnd() (position, error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -72,12 +72,12 @@ func (s *Store) logEnd() (position, error) {
 	return s.log.end, nil
 }
 
-// LogRecords calls f for the records of blocks and rewinds from a position on. It skips genesis and
-// all other records. It ends when f returns false, or at the end of the log. It returns the
-// position at which the next call should continue.
+// LogRecords calls f for the records of blocks and rewinds from a position on. LogRecords skips the
+// genesis and all records of other kinds. LogRecords ends when f returns false, or at the end of
+// the log. It returns the position at which the next call should continue.
 //
-// Errors: ErrGone: garbage collection has removed that part of the log; LogStart returns where it
-// begins. ErrDamaged: no record begins at `from`. ErrOrder: an overlay has no log.
+// Errors: ErrGone: garbage collection has removed that part of the log; LogStart returns where the
+// present log begins. ErrDamaged: no record begins at `from`. ErrOrder: an overlay has no log.
 func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace, err error) {
 	if s.parent != nil {
 		return from, fmt.Errorf("%w: an overlay store has no log", ErrOrder)
@@ -134,8 +134,8 @@ func logRecordOf(payload []byte) (x LogRecord, ok bool, err error) {
 	return x, false, nil
 }
 
-// recordAt returns the record at a position and where it ends. It returns nil at the end of the
-// segment.
+// recordAt returns the record at a position and where the record ends. It returns nil at the end of
+// the segment.
 func (l *blockLog) recordAt(at position) ([]byte, position, error) {
 	rf, err := l.acquire(at.Segment)
 	if err != nil {
@@ -194,8 +194,8 @@ func (s *Store) LogEnd() (LogPlace, error) {
 	return placeOf(end), err
 }
 
-// Unpack decodes the record of a block that was received from elsewhere. It checks that all parts
-// are well formed, and the checksums within the record.
+// Unpack decodes the record of a block that was received from elsewhere. Unpack checks that all
+// parts are well formed, and checks the checksums within the record.
 func Unpack(payload []byte) (*Block, error) {
 	h, raw, data, err := parseRecord(payload)
 	if err != nil {

@@ -6,9 +6,10 @@ import (
 	"fmt"
 )
 
-// CheckLog reads every record of the log and checks that it is as it was written. n is the number
-// of records. It does not see what Open has already cut off or repaired. Nothing may be committed
-// meanwhile. progress, unless nil, is called with the bytes read so far and the approximate total.
+// CheckLog reads every record of the log and checks that each record is as it was written. n is the
+// number of records. CheckLog does not see what Open has already cut off or repaired. The caller
+// must commit nothing meanwhile. CheckLog calls progress, unless it is nil, with the bytes read so
+// far and the approximate total.
 func (s *Store) CheckLog(ctx context.Context, progress func(done, all int64)) (n int, err error) {
 	names, err := s.disk.listFiles()
 	if err != nil {

@@ -199,18 +199,19 @@ type Place struct {
 	Block     *Record
 	Shard     primitives.ShardID
 	Index     int  // index in the list of transactions or receipts that contains the item
-	Local     bool // true: the index is that of a receipt in Shard.Local
+	Local     bool // true: Index is the index of a receipt in Shard.Local
 	Canonical bool
 	list      kind // list of the record that contains a receipt or origin
 }
 
-// FindOutcome returns the places of the outcomes of a transaction or receipt: canonical ones first,
-// then those on other branches above the flat head. The list is empty if there are none.
+// FindOutcome returns the places of the outcomes of a transaction or receipt: places on the
+// canonical chain first, then places on other branches above the flat head. The list is empty if
+// there is no outcome.
 func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) { return s.FindOutcomeFrom(id, 0) }
 
 // FindOutcomeFrom is FindOutcome for an ID that no block below the height `from` can contain. For
-// example, a receipt is executed in the block that makes it or later. If the height is recent, the
-// search for an absent ID does not go through the history of the whole chain.
+// example, a receipt is executed in the block that makes it or in a block after that. If the height
+// `from` is recent, the search for an absent ID does not go through the history of the whole chain.
 func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]Place, error) {
 	own, err := s.outcomes(id, from)
 	if err != nil {
@@ -228,9 +229,10 @@ func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, e
 		})
 }
 
-// FindReceipt returns the places of a receipt: where it was created or, if a chunk took it off the
-// delayed queue, where it was processed. It searches memory and the pointers in the index. If
-// neither has the receipt, it searches the block of the receipt's outcome and that block's parent.
+// FindReceipt returns the places of a receipt: where the receipt was created or, if a chunk took it
+// off the delayed queue, where it was processed. FindReceipt searches memory and the pointers in
+// the index. If both lack the receipt, FindReceipt searches the block of the receipt's outcome and
+// that block's parent.
 func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 	return s.findReceipt(id, kindOutgoing, kindLocal, kindDelayed)
 }
@@ -331,10 +333,10 @@ func (r *Record) count(k kind, shard primitives.ShardID) (n int, err error) {
 }
 
 // FindReceiptOf is FindReceipt for a receipt that was created by the execution whose outcome is at
-// the place `by`. It first searches the block and shard of that outcome. It searches the history
-// only if the receipt is not there, for example if it is a local receipt that was delayed. If the
-// shard made many receipts in that block, a scan for each receipt would be expensive, so the
-// receipt is found by its pointer instead.
+// the place `by`. FindReceiptOf first searches the block and shard of that outcome. It searches the
+// history only if that block and shard lack the receipt, for example if the receipt is a local
+// receipt that was delayed. If the shard made many receipts in that block, a scan for each receipt
+// would be expensive, so FindReceiptOf follows the receipt's pointer instead.
 func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil },
 		kindOutgoing, kindLocal, kindDelayed)
@@ -359,8 +361,8 @@ func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	return s.FindReceipt(id)
 }
 
-// maxScannedReceipts is the largest number of bytes of receipts that are scanned to find one: about
-// two thousand transfers, a small part of the record cache.
+// maxScannedReceipts is the largest number of bytes of receipts that are scanned to find one
+// receipt: about two thousand transfers, a small part of the record cache.
 const maxScannedReceipts = 16 * frameSize
 
 // size returns the unpacked bytes of a section.
@@ -401,8 +403,9 @@ func (r *Record) findReceiptIn(out []Place, shard primitives.ShardID, id primiti
 	return out, nil
 }
 
-// FindTransaction returns the chunks that hold a transaction. Index is its index in the chunk. If a
-// canonical block has executed it, chunks that hold it without an outcome are not searched.
+// FindTransaction returns the chunks that hold a transaction. Index is the transaction's index in
+// the chunk. If a canonical block has executed the transaction, FindTransaction does not search
+// chunks that hold the transaction without an outcome.
 func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	executed, err := s.outcomes(hash, 0)
 	if err != nil {
@@ -410,9 +413,9 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	}
 	var out []Place
 	for _, p := range executed {
-		// A chunk's outcomes begin with those of its transactions, in the same order, but
-		// transactions without an outcome leave no gap. So most transactions have the index of
-		// their outcome.
+		// A chunk's outcomes begin with the outcomes of its transactions, in the order of the
+		// transactions, but transactions without an outcome leave no gap. So most transactions have
+		// the index of their outcome.
 		if t, outcome, err := p.Block.transaction(p.Shard, p.Index); err == nil && outcome == p.Index && t.Hash == hash {
 			out = append(out, p)
 			continue
@@ -492,7 +495,7 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	for _, h := range hits {
 		p := h.block
 		// The index contains everything of the flat head's block except the receipts, and
-		// everything of older blocks.
+		// everything of the blocks below it.
 		if !wanted(h.kind) || p.ref.Height <= v.flatHead.Height && (p != v.base || !receipts) {
 			continue
 		}
@@ -550,8 +553,8 @@ func (s *Store) chunkPointers(id primitives.Hash, yield func(pointer) (bool, err
 	return errors.Join(failed, err)
 }
 
-// findStored follows the pointers that have the prefix of an ID. It skips blocks that are pending
-// in the view, which find has covered.
+// findStored follows the pointers that have the prefix of an ID. findStored skips blocks that are
+// pending in the view, which find has covered.
 func (s *Store) findStored(v *view, id primitives.Hash, rows pointerRows, once, receipts bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	var out []Place

@@ -18,12 +18,13 @@ func (s *Store) IsCollected(ref BlockRef) (bool, error) {
 	return err == nil && hash == ref.Hash, err
 }
 
-// receiptBelow returns a place of a receipt in a block below the tail. It searches only the lists
-// whose kind is in `in`. If executed is set, it returns any such place. Otherwise it returns only
-// the place of a sent receipt whose receiving chunk is at or above the tail, because nearcore
-// collects a receipt together with that chunk (chain/chain/src/garbage_collection.rs:534). The
-// receipt may have waited in the queue, for data, or for a missing chunk. receiptBelow reads only
-// records at most ReceiptsReach heights below the tail.
+// receiptBelow returns a place of a receipt in a block below the tail. receiptBelow searches only
+// the lists whose kind is in `in`. If executed is set, receiptBelow returns any such place.
+// Otherwise it returns only the place of a sent receipt whose receiving chunk is at or above the
+// tail, because nearcore collects a receipt together with that chunk
+// (chain/chain/src/garbage_collection.rs:534). The receipt may have waited in the queue, for data,
+// or for a missing chunk. receiptBelow reads only records at most ReceiptsReach heights below the
+// tail.
 func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
 	tail := s.view.Load().tail
 	err = s.inBuckets(receiptPlaces)(id, func(p pointer) (more bool, err error) {
@@ -63,8 +64,8 @@ func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bo
 }
 
 // collectedBlock returns the canonical block at a height below the tail, of which possibly only the
-// record is left. If the block is older than the state that the store began with (Begin), it was
-// not collected, so its hash is looked up by its height as usual.
+// record is left. If the block is below the state that the store began with (Begin), the block was
+// not collected, so collectedBlock looks up the block's hash by height as usual.
 func (s *Store) collectedBlock(height primitives.Height) (*Record, error) {
 	hash, err := s.CollectedAt(height)
 	if isAbsent(err) {

@@ -12,7 +12,8 @@ import (
 const (
 	cellFlatHead = "fold" // row that is written when the flat head advances
 	cellTail     = "tail" // row that garbage collection writes
-	// The height at which the store begins, written by ImportAt. Blocks below it have no state.
+	// The height at which the store begins, written by ImportAt. Blocks below that height have no
+	// state.
 	cellBegin  = "begin"
 	cellImport = "import" // exists while an Import is not complete
 )
@@ -43,7 +44,7 @@ func putCell(b *Batch, name string, v borsh.Appender) {
 	meta.Put(b, name, &raw)
 }
 
-// getCell reads a cell. ok is false if it was never written.
+// getCell reads a cell. ok is false if the cell was never written.
 func getCell(r Getter, name string, v borsh.Decoder) (ok bool, err error) {
 	raw, err := meta.Get(r, name)
 	if errors.Is(err, ErrNotFound) {
@@ -75,7 +76,7 @@ func (id Identity) mark() []byte {
 
 // ReadIdentity returns the identity of the data folder dir without opening it. It returns
 // fs.ErrNotExist if dir has no format marker, ErrForeign if the marker is malformed, and ErrFormat
-// if it is of another version.
+// if the marker's format version is not this program's.
 func ReadIdentity(dir string) (Identity, error) {
 	raw, err := osDisk{dir: dir}.readMark()
 	if err != nil {

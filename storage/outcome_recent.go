@@ -9,17 +9,18 @@ import (
 
 // recentOutcomes holds the places of the outcomes of the blocks that the flat head passed last.
 //
-// Clients that wait for a transaction ask for it just when its block leaves the tree. A lookup in
-// the index would search the outcomes of the whole chain, and become slower as the chain grows. A
-// place may be wrong, because two IDs may share their first bytes: a reader compares the ID and
-// falls back to the index. No outcome of the blocks at height `from` and above is missing here. So
-// if no block below `from` can contain an ID, it need not be searched in the index.
+// Clients that wait for a transaction ask for its outcome just when the transaction's block leaves
+// the tree. A lookup in the index would search the outcomes of the whole chain, and become slower
+// as the chain grows. A place may be wrong, because two IDs may share their first bytes: a reader
+// compares the ID and falls back to the index. No outcome of the blocks at height `from` and above
+// is missing here. So if no block below `from` can contain an ID, a lookup need not search the
+// index for the ID.
 type recentOutcomes struct {
 	mu   sync.Mutex
 	at   map[uint64]recentPlace // place of an outcome by the first bytes of the outcome's ID
-	ids  []uint64               // keys of the map at; once there are recentIDs of them, ids[next] is the oldest
+	ids  []uint64               // keys of the map at; once ids has recentIDs keys, ids[next] is the oldest
 	next int
-	// from is a height: the map at has all outcomes of the blocks at this height and above. It is
+	// from is a height: the map at has all outcomes of the blocks at this height and above. from is
 	// meaningless if the map is nil.
 	from primitives.Height
 }
@@ -81,7 +82,7 @@ func (l *recentOutcomes) clear() {
 }
 
 // outcomeRows returns the pointers to the outcomes of an ID that no block below the height `from`
-// can contain. Pointers to recent blocks come first, from memory, then those of the index.
+// can contain. Pointers to recent blocks come first, from memory, then the pointers in the index.
 func (s *Store) outcomeRows(from primitives.Height) pointerRows {
 	return func(id primitives.Hash, yield func(pointer) (bool, error)) error {
 		p, ok := s.recent.find(id)

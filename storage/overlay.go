@@ -11,20 +11,22 @@ import (
 
 // Overlay stores.
 //
-// Problem: a sandbox world is a chain that continues from a block of another chain with blocks of
-// its own. Copying the folder for each world costs time and disk.
+// Problem: a sandbox world is a chain that continues, with blocks of its own, from a block of
+// another chain. Copying the folder for each world costs time and disk.
 //
 // Invariants: blocks at and below the overlay's base belong to the parent store and never change.
 // While the overlay exists, the parent does not advance its flat head beyond the block that was
-// final at the base, and does not rewind below the base: the caller guarantees both. Neither store
-// sees what the other writes from then on.
+// final at the base, and does not rewind below the base: the caller guarantees both. From then on,
+// the parent does not see what the overlay writes, and the overlay does not see what the parent
+// writes.
 //
 // Outline: an overlay is a Store in memory with a parent. Everything at the base block and below is
-// read from the parent as of that block. Blocks above it are pending blocks as in every store, with
-// a log in memory. An overlay has no index, and its flat head never advances. An overlay may itself
-// be the parent of overlays.
+// read from the parent as of that block. Blocks above the base are pending blocks as in every
+// store, with a log in memory. An overlay has no index, and its flat head never advances. An
+// overlay may itself be the parent of overlays.
 //
-// Rejected: a copy of the index, or a snapshot that pins its tables for the lifetime of a world.
+// Rejected: a copy of the index, or a snapshot that pins the index's tables for the lifetime of a
+// world.
 
 // Child opens an overlay on a block of the head's branch. final is the last final block as of that
 // block. Close the overlay before its parent. Errors: ErrNotFound if the block is not on the head's
@@ -60,8 +62,8 @@ func (s *Store) below(h primitives.Height) bool {
 	return s.parent != nil && h <= s.view.Load().flatHead.Height
 }
 
-// ancestor is Block for an overlay that begins at ref or above it: it finds only blocks of the
-// head's branch, not those of other branches.
+// ancestor does the same as Block for an overlay that begins at ref or above ref, but ancestor
+// finds only blocks of the head's branch.
 func (s *Store) ancestor(ref BlockRef) (*Record, error) {
 	if v := s.view.Load(); ref.Height > v.flatHead.Height {
 		if p := v.canonicalAt(ref.Height); p == nil || p.ref != ref {
@@ -83,7 +85,7 @@ func (s *Store) ancestorByHash(hash primitives.Hash) (*Record, error) {
 	return s.parent.ancestor(rec.Ref())
 }
 
-// nextBelow is NextBlock in the parent. It returns the zero value if there is none.
+// nextBelow is NextBlock in the parent. nextBelow returns the zero value if there is no such block.
 func (s *Store) nextBelow(from primitives.Height) (BlockRef, error) {
 	ref, err := s.parent.NextBlock(from)
 	if errors.Is(err, ErrNotFound) || err == nil && !s.below(ref.Height) {
@@ -112,8 +114,8 @@ func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Pl
 }
 
 // rowBelow returns a row of the engine as of the block `at` of the head's branch, for an overlay
-// that begins there. Rows that Write stored belong to the parent's node, so an overlay does not see
-// them.
+// that begins at that block. Rows that Write stored belong to the parent's node, so an overlay does
+// not see such rows.
 func (s *Store) rowBelow(at BlockRef, key []byte) ([]byte, error) {
 	list := s.tree.put(key)
 	v := s.view.Load() // after the tree: see tree
@@ -131,7 +133,7 @@ func (s *Store) rowBelow(at BlockRef, key []byte) ([]byte, error) {
 	return s.db.get(key)
 }
 
-// shardOfFlat returns the shard that a flat key contains, or shard if it contains none.
+// shardOfFlat returns the shard that a flat key contains, or shard if the key contains no shard.
 func shardOfFlat(flat string, shard primitives.ShardID) primitives.ShardID {
 	if len(flat) < 9 || !shardBound(flat[0]) {
 		return shard

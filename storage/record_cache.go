@@ -75,8 +75,9 @@ func (r *ring[K, V]) add(k K, v V, limit int) {
 	r.m[k] = v
 }
 
-// frame returns the items of a frame. It calls read, unless another goroutine is already reading
-// the frame: then it waits for that result. If keep is set, the items are cached.
+// frame returns the items of a frame. frame calls read, unless another goroutine is already reading
+// the frame: in that case it waits for the other goroutine's result. If keep is set, the items are
+// cached.
 func (c *cache) frame(at position, keep bool, read func() ([][]byte, error)) ([][]byte, error) {
 	c.mu.Lock()
 	if items, ok := c.frames.m[at]; ok {
@@ -142,8 +143,8 @@ func (c *cache) addEntry(e *entry) {
 	c.entries.add(e.head.Ref, e, cachedEntries)
 }
 
-// clear empties the cache, because after a rewind or a garbage collection the same positions may
-// hold other bytes, or none.
+// clear empties the cache, because after a rewind or a garbage collection the positions may hold
+// different bytes than before, or none.
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,23 +14,25 @@ import (
 type kind byte
 
 const (
-	kindHeader       kind = 1  // one item: the header
-	kindBody         kind = 2  // one item: the rest of the block
-	kindInfo         kind = 3  // one item: BlockInfo
-	kindMerkleTree   kind = 4  // one item: PartialMerkleTree of the blocks before this one
-	kindPuts         kind = 5  // writes to columns of the index: key, value
-	kindChunk        kind = 6  // one item: Chunk.Header
-	kindTransactions kind = 7  // transactions of a chunk
-	kindReceipts     kind = 8  // receipts of a chunk (prev_outgoing_receipts), unless they are another block's outgoing ones
-	kindExtra        kind = 9  // one item: ChunkExtra
-	kindOutcomeIDs   kind = 10 // one item: 32 bytes each
-	kindOutcomes     kind = 11
-	kindOutgoing     kind = 12 // receipts for other chunks that applying the chunk made
-	kindLocal        kind = 13 // receipts that were made and executed within one chunk: local and instant ones
-	kindIncoming     kind = 14 // proofs of incoming receipts, for a node that receives them from peers
-	kindChanges      kind = 15 // changes of the state, sorted by key
-	kindOther        kind = 16 // one item: opaque data of the engine for the chunk
-	// 17 was the kind of data that the engine kept with a block. It must not be reused.
+	kindHeader       kind = 1 // one item: the header
+	kindBody         kind = 2 // one item: the rest of the block
+	kindInfo         kind = 3 // one item: BlockInfo
+	kindMerkleTree   kind = 4 // one item: PartialMerkleTree of the blocks before this one
+	kindPuts         kind = 5 // writes to columns of the index: key, value
+	kindChunk        kind = 6 // one item: Chunk.Header
+	kindTransactions kind = 7 // transactions of a chunk
+	// receipts of a chunk (prev_outgoing_receipts), unless they equal the outgoing receipts of
+	// other blocks
+	kindReceipts   kind = 8
+	kindExtra      kind = 9  // one item: ChunkExtra
+	kindOutcomeIDs kind = 10 // one item: 32 bytes each
+	kindOutcomes   kind = 11
+	kindOutgoing   kind = 12 // receipts for other chunks that applying the chunk made
+	kindLocal      kind = 13 // receipts that were made and executed within one chunk: local and instant receipts
+	kindIncoming   kind = 14 // proofs of incoming receipts, for a node that receives these receipts from peers
+	kindChanges    kind = 15 // changes of the state, sorted by key
+	kindOther      kind = 16 // one item: opaque data of the engine for the chunk
+	// 17 was the kind of data that the engine kept with a block. No new kind may use the number 17.
 	kindPatch   kind = 18 // one item: the state patch that a sandbox applied with the block
 	kindDelayed kind = 19 // receipts that the chunk took off the queue and processed; absent in older records
 	kindOrigins kind = 20 // one item: origins, 64 bytes each; absent in older records
@@ -48,8 +50,8 @@ func (k kind) dense(n int) bool {
 	return false
 }
 
-// frameSize is the number of bytes of items that are compressed together. To read one item, its
-// whole frame is decompressed.
+// frameSize is the number of bytes of items that are compressed together. To read one item, a
+// reader decompresses the item's whole frame.
 const frameSize = 32 << 10
 
 // head is the directory of a record. The index holds a copy.
@@ -225,17 +227,17 @@ func appendVarBytes(b, v []byte) []byte {
 const (
 	recordBlock = 1
 	recordRows  = 3
-	// recordCatchup has the results of a block in a shard that was caught up later. Its format is
-	// that of recordBlock, with only that shard.
+	// recordCatchup has the results of a block in a shard that was caught up after the block's
+	// commit. It has the format of recordBlock, with only that shard.
 	recordCatchup = 5
 	recordRewind  = 7 // a record that removes blocks (see rewind.go)
 	// recordAfterUnsynced is added to a record's type if the record before it was not synced yet
-	// when this record was written. A power cut may then preserve this record and lose the one
+	// when this record was written. A power cut may then preserve this record and lose the record
 	// before it. See log.go.
 	recordAfterUnsynced = 1
 )
 
-// afterUnsynced returns whether a record was written while the one before was not synced.
+// afterUnsynced returns whether a record was written while the record before it was not synced.
 func afterUnsynced(payload []byte) bool { return payload[0]%2 == 0 }
 
 // isRows returns whether a record holds rows of Write.
@@ -243,7 +245,8 @@ func isRows(payload []byte) bool {
 	return payload[0] == recordRows || payload[0] == recordRows+recordAfterUnsynced
 }
 
-// isCatchup returns whether a record holds results in a shard that was caught up later.
+// isCatchup returns whether a record holds results in a shard that was caught up after the block's
+// commit.
 func isCatchup(payload []byte) bool {
 	return payload[0] == recordCatchup || payload[0] == recordCatchup+recordAfterUnsynced
 }
@@ -306,10 +309,10 @@ func (w *recordWriter) one(k kind, shard primitives.ShardID, item []byte) {
 	}
 }
 
-// bytes returns the payload of the record and the length of its head.
+// bytes returns the payload of the record and the length of the record's head.
 func (w *recordWriter) bytes() (payload []byte, headLen int) { return w.appendTo(nil) }
 
-// appendTo appends the record to payload. headLen is the length of its head.
+// appendTo appends the record to payload. headLen is the length of the record's head.
 func (w *recordWriter) appendTo(payload []byte) (_ []byte, headLen int) {
 	h := w.head.AppendBorsh(make([]byte, 0, 1<<10))
 	payload = slices.Grow(payload, recordPrefix+len(h)+len(w.data))

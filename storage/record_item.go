@@ -10,8 +10,8 @@ import (
 
 // Items refer to hashes that are stored elsewhere in the record, because hashes do not compress.
 
-// appendNamed appends a transaction: first the index of its outcome plus one, or 0 and its hash if
-// it has no outcome; then its bytes.
+// appendNamed appends a transaction: first the index of the transaction's outcome plus one, or 0
+// and the transaction's hash if there is no outcome; then the transaction's bytes.
 func appendNamed(b []byte, id primitives.Hash, value []byte, index map[primitives.Hash]int) []byte {
 	if at, ok := index[id]; ok {
 		return append(binary.AppendUvarint(b, uint64(at)+1), value...)
@@ -20,7 +20,7 @@ func appendNamed(b []byte, id primitives.Hash, value []byte, index map[primitive
 }
 
 // parseNamed reverses appendNamed. ids are the IDs of the chunk's outcomes. outcome is the index of
-// the transaction's outcome, or -1 if it has none.
+// the transaction's outcome, or -1 if the transaction has no outcome.
 func parseNamed(item, ids []byte) (t Transaction, outcome int, err error) {
 	r := borsh.NewReader(item)
 	outcome = -1
@@ -40,8 +40,8 @@ func parseNamed(item, ids []byte) (t Transaction, outcome int, err error) {
 }
 
 // appendInside appends a receipt: a number, then the ID if the number is 0, then the receipt's
-// bytes. The number is the offset of the ID in these bytes plus one, or 0 if they do not contain
-// the ID.
+// bytes. The number is the offset of the ID in the receipt's bytes plus one, or 0 if these bytes do
+// not contain the ID.
 func appendInside(b []byte, id primitives.Hash, value []byte) []byte {
 	if at := bytes.Index(value, id[:]); at >= 0 {
 		return append(binary.AppendUvarint(b, uint64(at)+1), value...)

@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Record is a stored block. Its methods read from the log when called. Callers must not change
-// returned bytes, because several items share memory. Safe for concurrent use.
+// Record is a stored block. The methods of a Record read from the log when called. Callers must not
+// change returned bytes, because several items share memory. Safe for concurrent use.
 type Record struct {
 	s    *Store
 	e    *entry
 	data []byte // all frames of the record; nil: frames are read from the log when needed
 }
 
-// whole reads a record at once, for a caller that needs all of it.
+// whole reads a record at once, for a caller that needs the whole record.
 func (s *Store) whole(e *entry) (*Record, error) {
 	at := e.at
 	at.Offset += int64(recordPrefix + e.headLen)
@@ -32,7 +32,7 @@ func (s *Store) whole(e *entry) (*Record, error) {
 // Ref returns the block's height and hash.
 func (r *Record) Ref() BlockRef { return r.e.head.Ref }
 
-// Prev returns the parent's height and hash. It returns zero for genesis.
+// Prev returns the parent's height and hash. Prev returns the zero value for the genesis.
 func (r *Record) Prev() BlockRef { return r.e.head.Prev }
 
 // Timestamp returns the block's time in nanoseconds since 1970.
@@ -57,7 +57,7 @@ func (r *Record) Shards() []primitives.ShardID {
 }
 
 // ChunkHash returns the hash of the new chunk of a shard. ok is false if the shard has no new chunk
-// in this block. Errors: those of a read.
+// in this block. Errors: errors of reading.
 func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok bool, err error) {
 	for i := range r.e.head.Shards {
 		if sh := &r.e.head.Shards[i]; sh.ID == shard && sh.HasChunk {
@@ -76,8 +76,8 @@ func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok b
 	return hash, false, nil
 }
 
-// Header returns the block's header. If none was stored, it returns ErrNotFound, as do Body, Info,
-// MerkleTree, Chunk, Extra, Incoming and Other for their part.
+// Header returns the block's header. If no header was stored, Header returns ErrNotFound, as do
+// Body, Info, MerkleTree, Chunk, Extra, Incoming and Other for their part.
 func (r *Record) Header() ([]byte, error) { return r.one(kindHeader, 0) }
 
 // Body returns the block without its header.
@@ -111,8 +111,8 @@ func (r *Record) Incoming(shard primitives.ShardID) ([]byte, error) {
 // Other returns Shard.Other.
 func (r *Record) Other(shard primitives.ShardID) ([]byte, error) { return r.one(kindOther, shard) }
 
-// Transactions returns the transactions of the new chunk of a shard. It returns nil if there are
-// none.
+// Transactions returns the transactions of the new chunk of a shard. It returns nil if the chunk
+// has no transactions.
 func (r *Record) Transactions(shard primitives.ShardID) ([]Transaction, error) {
 	var out []Transaction
 	err := r.transactions(shard, func(_ int, t Transaction, _ int) { out = append(out, t) })
@@ -139,7 +139,8 @@ func (r *Record) Transaction(shard primitives.ShardID, i int) (Transaction, erro
 	return t, err
 }
 
-// transaction is Transaction with the index of its outcome, or -1 if it has none.
+// transaction does the same as Transaction. It also returns the index of the transaction's outcome,
+// or -1 if there is no outcome.
 func (r *Record) transaction(shard primitives.ShardID, i int) (t Transaction, outcome int, err error) {
 	ids, err := r.rawIDs(shard)
 	if err != nil {
@@ -153,7 +154,7 @@ func (r *Record) transaction(shard primitives.ShardID, i int) (t Transaction, ou
 }
 
 // ChunkReceipts returns the prev_outgoing_receipts of a new chunk, from this record or from the
-// blocks that made them.
+// records of the blocks that made these receipts.
 func (r *Record) ChunkReceipts(shard primitives.ShardID) ([][]byte, error) {
 	var out [][]byte
 	err := r.each(kindReceipts, shard, func(_ int, item []byte) error { out = append(out, item); return nil })
@@ -192,13 +193,13 @@ func (r *Record) Local(shard primitives.ShardID) ([]Receipt, error) {
 	return r.receipts(kindLocal, shard)
 }
 
-// Delayed returns the receipts that the chunk took off the queue and processed. Records of older
-// versions have none.
+// Delayed returns the receipts that the chunk took off the queue and processed. Records that old
+// versions of the program wrote have no delayed receipts.
 func (r *Record) Delayed(shard primitives.ShardID) ([]Receipt, error) {
 	return r.receipts(kindDelayed, shard)
 }
 
-// Origins returns Shard.Origins. Records of older versions have none.
+// Origins returns Shard.Origins. Records that old versions of the program wrote have no origins.
 func (r *Record) Origins(shard primitives.ShardID) ([]Origin, error) {
 	raw, err := r.one(kindOrigins, shard)
 	switch {
@@ -350,7 +351,8 @@ func (r *Record) change(shard primitives.ShardID, i int) (Change, error) {
 }
 
 // section finds a section and the record that contains it: the block's own record, or the record of
-// the shard's catchup. It returns nil if neither contains the section. Errors are those of reading.
+// the shard's catchup. section returns nil if both records lack the section. Errors are those of
+// reading.
 func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section, error) {
 	for i := range r.e.head.Sections {
 		if s := &r.e.head.Sections[i]; s.Kind == k && s.Shard == shard {

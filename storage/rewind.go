@@ -6,10 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// A rewind is a record in the log: a type, and the block that became the head again. It voids all
-// blocks before it in the log except that block and its ancestors. When Open reads the rewind, it
-// drops the voided blocks that it has read so far. So a rewind takes one small record and is
-// atomic. Rejected: truncating the log, which takes several steps and is not atomic.
+// A rewind is a record in the log: a type, and the block that became the head again. A rewind voids
+// all blocks before it in the log except the block that became the head and that block's ancestors.
+// When Open reads the rewind, Open drops the voided blocks that it has read so far. So a rewind
+// takes one small record and is atomic. Rejected: truncating the log, which takes several steps and
+// is not atomic.
 
 // isRewind returns whether a record is a rewind.
 func isRewind(payload []byte) bool {
@@ -25,11 +26,11 @@ func rewindOf(payload []byte) (BlockRef, error) {
 }
 
 // Rewind makes a block of the head's branch the head again. The block must be the flat head or
-// above it.
+// above the flat head.
 //
 // Once Rewind has returned nil, all blocks above the flat head except the block `to` and its
-// ancestors are removed for good. Their heights may be used again. Rows that Write stored remain.
-// If Rewind returns ErrFull or ErrOrder, nothing has changed.
+// ancestors are removed for good. New blocks may use the heights of removed blocks. Rows that Write
+// stored remain. If Rewind returns ErrFull or ErrOrder, nothing has changed.
 func (s *Store) Rewind(to BlockRef) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -77,7 +78,7 @@ func (s *Store) recoverRewind(v *view, at position, payload []byte) error {
 	return nil
 }
 
-// canonicalBlock returns a block of the head's branch that is the flat head or above it.
+// canonicalBlock returns a block of the head's branch that is the flat head or above the flat head.
 func (v *view) canonicalBlock(ref BlockRef) (*pendingBlock, error) {
 	p := v.canonicalAt(ref.Height)
 	if ref.Height == v.flatHead.Height {
@@ -97,7 +98,7 @@ func (v *view) rewind(p *pendingBlock) {
 	switch {
 	case !v.overlayFinal.IsZero():
 		v.final = v.overlayFinal
-	case !v.base.entry.head.Prev.IsZero(): // the flat head's block is final unless it is genesis
+	case !v.base.entry.head.Prev.IsZero(): // the flat head's block is final unless that block is the genesis
 		v.final = laterRef(v.final, v.flatHead)
 	}
 	n := 0
@@ -110,7 +111,7 @@ func (v *view) rewind(p *pendingBlock) {
 	v.canon = append([]*pendingBlock(nil), v.canon[:n]...) // copy, because readers hold the old slice
 }
 
-// dropDescendants removes from the tree everything that is neither p nor one of its ancestors.
+// dropDescendants removes from the tree every block that is neither p nor an ancestor of p.
 func (s *Store) dropDescendants(p *pendingBlock) {
 	for _, q := range p.children {
 		s.dropBranch(q)

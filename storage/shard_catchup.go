@@ -17,12 +17,13 @@ func appendCatchupKey(b []byte, k catchupKey) []byte {
 	return appendShard(appendRef(b, k.ref), k.shard)
 }
 
-// CommitShard stores the results of an already stored block in a shard that was imported as of an
-// earlier block (InstallShard). Call it for the blocks in order, parents first, on every branch.
-// changes are the block's changes of the shard's frontier. They are used only if the block is at or
-// below the flat head: for a block above, AdvanceFlatHead receives them later. CommitShard returns
-// ErrOrder if the results are stored already, if the shard is untracked, or if the results of the
-// block's parent in the shard are not stored yet. Other errors are those of a write.
+// CommitShard stores the results of an already stored block in a shard that was imported as of a
+// block below it (InstallShard). Call CommitShard for the blocks in order, parents first, on every
+// branch. changes are the block's changes of the shard's frontier. CommitShard uses the changes
+// only if the block is at or below the flat head. For a block above the flat head, the caller
+// passes the changes to AdvanceFlatHead. CommitShard returns ErrOrder if the results are stored
+// already, if the shard is untracked, or if the results of the block's parent in the shard are not
+// stored yet. Any other error is an error of writing.
 func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -69,8 +70,8 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 	return s.mergeCatchup(p, e)
 }
 
-// hasShard returns whether a block's results in a shard are stored. It returns false if the block
-// is absent or was collected. Errors are those of reading.
+// hasShard returns whether a block's results in a shard are stored. hasShard returns false if the
+// block is absent or was collected. Errors are errors of reading.
 func (s *Store) hasShard(ref BlockRef, shard primitives.ShardID) (bool, error) {
 	rec, err := s.Block(ref)
 	if isAbsent(err) {
@@ -83,7 +84,7 @@ func (s *Store) hasShard(ref BlockRef, shard primitives.ShardID) (bool, error) {
 	return sec != nil, err
 }
 
-// appendCatchup appends the catchup record of a block to the log and syncs it.
+// appendCatchup appends the catchup record of a block to the log and syncs the log.
 func (s *Store) appendCatchup(rec *Record, sh *Shard) (*entry, error) {
 	h := &rec.e.head
 	w := &recordWriter{head: head{Ref: h.Ref, Prev: h.Prev, Timestamp: h.Timestamp, Ordinal: h.Ordinal,

@@ -12,14 +12,15 @@ import (
 type shardDeletion struct {
 	shard primitives.ShardID
 	cell  shardCell
-	// seq is the value of Store.untrackSeq when the deletion began. If untrackSeq differs now,
+	// seq is the value of Store.untrackSeq when the deletion began. If untrackSeq is no longer seq,
 	// another shard was untracked or deleted meanwhile, and the ranges are computed again.
 	seq    uint64
 	ranges [][2][]byte
 }
 
-// FinishUntrack deletes the rows of all untracked shards. It may take long. Other calls continue
-// meanwhile: a writer of the index waits for at most one piece of the deletion.
+// FinishUntrack deletes the rows of all untracked shards. FinishUntrack may take long. Other calls
+// on the store continue meanwhile: a writer of the index waits for at most one piece of the
+// deletion.
 func (s *Store) FinishUntrack() error {
 	var r *shardDeletion
 	for {
@@ -30,8 +31,9 @@ func (s *Store) FinishUntrack() error {
 	}
 }
 
-// deletePiece deletes one piece of an untracked shard. It continues the deletion r, or begins a new
-// one and stores it in r, if r is nil or outdated. more is false if no shard is left to delete.
+// deletePiece deletes one piece of an untracked shard. If r is nil or outdated, deletePiece begins
+// a new deletion and stores it in r. Otherwise deletePiece continues the deletion r. more is false
+// if no shard is left to delete.
 func (s *Store) deletePiece(r **shardDeletion) (more bool, err error) {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -60,7 +62,8 @@ func (s *Store) deletePiece(r **shardDeletion) (more bool, err error) {
 	return true, s.fail(s.finishDeletion(x.shard, x.cell))
 }
 
-// nextDeletion begins the deletion of one of the untracked shards. It returns nil if none is left.
+// nextDeletion begins the deletion of one of the untracked shards. It returns nil if no untracked
+// shard is left.
 func (s *Store) nextDeletion() (*shardDeletion, error) {
 	v := s.view.Load()
 	for _, id := range slices.Sorted(maps.Keys(v.shards)) {

@@ -11,11 +11,11 @@ import (
 // Split says that, from some block on, two child shards replace one shard of the parent block's
 // layout.
 //
-// In Flat, keys of accounts stay as they are, because they do not contain the shard. Keys of
-// shard-bound columns (shardBound) contain it, so the children get copies of the rows that they
-// inherit. The rows of the parent shard, as of its last block, stay in Flat until garbage
-// collection has passed that block. So older states of the parent shard stay readable, and the
-// history of the children's rows begins with their first block.
+// In Flat, keys of accounts stay as they are, because these keys do not contain the shard. Keys of
+// shard-bound columns (shardBound) contain the shard, so the children get copies of the rows that
+// they inherit. The rows of the parent shard, as of its last block, stay in Flat until garbage
+// collection has passed that block. So the states of the parent shard before the split stay
+// readable, and the history of the children's rows begins with the children's first block.
 type Split struct {
 	// ids of the split shard and its children; Left has the accounts below the boundary
 	Parent, Left, Right primitives.ShardID
@@ -95,7 +95,7 @@ func shardColumns(shard primitives.ShardID, f func(col byte, lo, hi []byte) erro
 
 // copyRows writes the rows of the children of split shards. The flat head must be the parent of the
 // block with the split. copyRows writes in pieces, before the advance of the flat head past that
-// block. Until the advance is complete these rows are not read, and after a crash they are written
+// block. Until the advance is complete nothing reads these rows, and after a crash they are written
 // again.
 func (s *Store) copyRows(splits []Split) error {
 	var batch Batch
@@ -130,8 +130,8 @@ func (s *Store) copyRows(splits []Split) error {
 }
 
 // copyFrontier writes the frontiers of the child shards in pieces, like copyRows, because one batch
-// cannot hold a row for each subtree of the whole state. It first removes the rows that an
-// interrupted advance has left, possibly for another block.
+// cannot hold a row for each subtree of the whole state. copyFrontier first removes the rows that
+// an interrupted advance has left, possibly with rows for a block of another branch.
 func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 	for i := range splits {
 		for _, child := range [...]primitives.ShardID{splits[i].Left, splits[i].Right} {
@@ -168,7 +168,7 @@ func (s *Store) dropFrontier(shard primitives.ShardID) error {
 	return s.dropRange(lo, PrefixEnd(lo))
 }
 
-// dropRows deletes the frontier of a shard and its rows in shard-bound columns.
+// dropRows deletes the frontier of a shard and the shard's rows in shard-bound columns.
 func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
 	if err := s.dropFrontier(shard); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (s *Store) collectShards(batch *Batch, tail primitives.Height) error {
 	return errors.Join(err, derr)
 }
 
-// splitKey names a split shard by the first block that lacks it.
+// splitKey names a split shard by the shard's ID and the first block whose layout lacks the shard.
 type splitKey struct {
 	height primitives.Height
 	shard  primitives.ShardID

@@ -12,23 +12,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardCell records which states of a shard the store has. A shard has a cell if it is not at the
-// flat head, or was imported later than the others. A shard without a cell has been at the flat
-// head since genesis, or since the split that created it.
+// shardCell records which states of a shard the store has. A shard has a cell if the shard is not
+// at the flat head, or was imported after the store began. A shard without a cell has been at the
+// flat head since genesis, or since the split that created it.
 //
-// Importing a shard: Stage and StagePart store its pairs as of some block, which may take hours and
-// outlast restarts. InstallShard makes these pairs the shard's state. The shard stays at that block
-// while the other shards advance. CommitShard then stores the results of the later blocks in that
-// shard, one by one, in records of their own. Once the shard has reached the flat head it is in
-// sync and advances with the others. UntrackShard deletes all data of a shard except what is in
-// records.
+// Importing a shard: Stage and StagePart store the shard's pairs as of some block, which may take
+// hours and outlast restarts. InstallShard makes these pairs the shard's state. The shard stays at
+// that block while the other shards advance. CommitShard then stores the results of the following
+// blocks in that shard, one by one, in records of their own. Once the shard has reached the flat
+// head, the shard is in sync and advances with the other shards. UntrackShard deletes all data of a
+// shard except what is in records.
 //
-// Rejected: a flat head for each shard. All of them would nearly always be equal, and each reader
-// would have to look up that of its shard.
+// Rejected: a flat head for each shard. All these flat heads would nearly always be equal, and each
+// reader would have to look up the flat head of its shard.
 type shardCell struct {
 	At BlockRef // block after which the store has the shard's state; unused if InSync is true
 	// Since is the height of the first block after which the shard's state is known. If the shard
-	// is untracked, it is the height of the last block for which the state could have been known.
+	// is untracked, Since is the height of the last block for which the state could have been
+	// known.
 	Since     primitives.Height
 	InSync    bool         // true: the shard's state is that after the flat head
 	Untracked bool         // true: the store does not have the shard's state
@@ -89,9 +90,10 @@ func appendShard(b []byte, id primitives.ShardID) []byte {
 }
 
 // Stage begins or resumes importing the state of a shard as of the block `at`, and returns the
-// numbers of the parts that are already stored. If the block or the accounts differ from those of
-// an earlier Stage, the data staged so far is deleted first. If the store is empty, ImportAt later
-// takes over the staged shards. Stage returns ErrOrder if the store has the shard already.
+// numbers of the parts that are already stored. If the block or the accounts differ from the block
+// or accounts of a previous Stage of the shard, Stage first deletes the data staged so far. If the
+// store is empty, ImportAt takes over the staged shards. Stage returns ErrOrder if the store has
+// the shard already.
 func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRange) (parts []uint64, err error) {
 	if err := s.FinishUntrack(); err != nil {
 		return nil, err
@@ -122,7 +124,7 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	case !errors.Is(err, ErrNotFound):
 		return nil, err
 	}
-	// The rows that an earlier import has left are of another block, and deleting them takes
+	// The rows that a previous import has left are of another block, and deleting these rows takes
 	// several writes. So the first write records that no part is stored, for the zero block, and
 	// the last write records the new block.
 	var batch Batch
@@ -157,8 +159,8 @@ func (s *Store) stagedParts(shard primitives.ShardID) (parts []uint64, err error
 
 // StagePart stores a part of a shard that is being imported. pairs calls put for each pair of the
 // part. Parts may overlap. Once StagePart has returned nil, Stage returns the number of this part.
-// Several parts may be stored concurrently. It returns ErrOrder if the state of another block is
-// being imported, even if that began only while the part was stored.
+// Several parts may be stored concurrently. StagePart returns ErrOrder if the state of another
+// block is being imported, even if that import began only while the part was stored.
 func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64,
 	pairs func(put func(key, value []byte) error) error) error {
 	cell, err := s.stagedShard(shard, at)
@@ -179,7 +181,7 @@ func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64,
 		return err
 	})
 	if err != nil {
-		return err // rows written so far are overwritten later, or deleted with the shard
+		return err // the next attempt overwrites the rows written so far, or they are deleted with the shard
 	}
 	stagedParts.Put(&batch, partKey{shard, part}, &Nothing{})
 	s.indexMu.Lock()
@@ -192,7 +194,7 @@ func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64,
 
 // StageFrontier stores frontier nodes, of any level, of a shard that is being imported. Call it
 // before the StagePart call for the part that the nodes came with: when that part is durable, so
-// are the nodes. The same node may come with several parts. Errors are those of StagePart.
+// are the nodes. A node may come with several parts. The errors are the errors of StagePart.
 func (s *Store) StageFrontier(shard primitives.ShardID, at BlockRef, stubs []FrontierNode) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -224,7 +226,8 @@ func (r *AccountRange) has(key []byte) bool {
 
 // InstallShard makes the staged data the state of the shard after its block, which must be
 // canonical and not above the flat head. frontierStubs is the shard's whole frontier, on all
-// levels; nil means the frontier that was staged. Errors: ErrOrder, and those of a read or write.
+// levels; nil means the frontier that was staged. Errors: ErrOrder, and errors of reading or
+// writing.
 func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierNode) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -271,8 +274,9 @@ func insertFrontier(shard primitives.ShardID, stubs []FrontierNode) iter.Seq[Fro
 	}
 }
 
-// writeFrontier writes frontier rows in pieces. Nothing reads them before they are complete. A nil
-// changes means none. The path of a change may be overwritten when the next change is requested.
+// writeFrontier writes frontier rows in pieces. Nothing reads the rows before all are written. A
+// nil changes means no rows. The path of a change may be overwritten when the next change is
+// requested.
 func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 	if changes == nil {
 		return nil
@@ -291,7 +295,8 @@ func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 	return s.db.write(&batch, false)
 }
 
-// staging returns the cell of a shard that is being imported, or ErrOrder if it is not.
+// staging returns the cell of a shard that is being imported, or ErrOrder if the shard is not being
+// imported.
 func (s *Store) staging(shard primitives.ShardID) (stagedCell, error) {
 	cell, err := staged.Get(s.db, shard)
 	if errors.Is(err, ErrNotFound) {
@@ -300,8 +305,8 @@ func (s *Store) staging(shard primitives.ShardID) (stagedCell, error) {
 	return cell, err
 }
 
-// stagedShard is staging that also checks that the store is writable. It returns ErrOrder if the
-// state that is being imported is not that of the block `at`.
+// stagedShard does the same as staging, and also checks that the store is writable. stagedShard
+// returns ErrOrder if the state that is being imported is not the state after the block `at`.
 func (s *Store) stagedShard(shard primitives.ShardID, at BlockRef) (stagedCell, error) {
 	if err := s.writable(); err != nil {
 		return stagedCell{}, err
@@ -397,7 +402,7 @@ func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map
 	next := maps.Clone(v.shards)
 	for id, c := range next {
 		if slices.ContainsFunc(split, func(p splitParent) bool { return p.id == id }) {
-			continue // the shard was split, so later blocks do not have it
+			continue // the shard was split, so the blocks from the split on do not have the shard
 		}
 		at := v.flatHead
 		for _, p := range chain {

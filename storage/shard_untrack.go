@@ -12,9 +12,9 @@ import (
 )
 
 // UntrackShard deletes a shard: its state, history and frontier, or its staged data. Records stay
-// until they are collected. It deletes in pieces. After a crash, the next call of UntrackShard,
-// FinishUntrack or CollectGarbage deletes the rest. The caller guarantees that blocks committed
-// from now on have no results in the shard.
+// until garbage collection removes them. UntrackShard deletes in pieces. After a crash, the next
+// call of UntrackShard, FinishUntrack or CollectGarbage deletes the rest. The caller guarantees
+// that blocks committed from now on have no results in the shard.
 func (s *Store) UntrackShard(shard primitives.ShardID, accounts AccountRange) error {
 	if err := s.BeginUntrack(shard, accounts); err != nil {
 		return err
@@ -22,8 +22,8 @@ func (s *Store) UntrackShard(shard primitives.ShardID, accounts AccountRange) er
 	return s.FinishUntrack()
 }
 
-// BeginUntrack is the first step of UntrackShard, which takes little time: readers see the shard as
-// absent once it has returned. FinishUntrack deletes the rows.
+// BeginUntrack is the first step of UntrackShard, and takes little time. Readers see the shard as
+// absent once BeginUntrack has returned. FinishUntrack deletes the rows.
 func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -54,13 +54,13 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 	if err := s.unstage(&batch, shard); err != nil {
 		return s.fail(err)
 	}
-	s.setShard(shard, &cell) // tell readers that the shard is untracked before its rows are deleted
+	s.setShard(shard, &cell) // publish that the shard is untracked before the shard's rows are deleted
 	s.untrackSeq++
 	return s.fail(s.step(&batch))
 }
 
-// splitParent is a shard that was split but still has readable states. height is that of the first
-// block whose layout lacks the shard.
+// splitParent is a shard that was split but still has readable states. height is the height of the
+// first block whose layout lacks the shard.
 type splitParent struct {
 	height primitives.Height
 	id     primitives.ShardID
@@ -74,9 +74,9 @@ func (s *Store) splitParents() (list []splitParent, err error) {
 	return list, err
 }
 
-// untrackParents makes the states of the shard from which a split created this one unreadable. The
-// rows of accounts do not contain the shard, so deleting the child's rows also deletes those of the
-// parent.
+// untrackParents makes unreadable the states of the shard from which a split created the given
+// shard. The rows of accounts do not contain the shard, so deleting the child's rows also deletes
+// rows of the parent.
 func (s *Store) untrackParents(shard primitives.ShardID) error {
 	list, err := s.splitParents()
 	if err != nil {
@@ -105,7 +105,8 @@ func (s *Store) untrackParents(shard primitives.ShardID) error {
 	return nil
 }
 
-// IncomingShards returns the shards that are being imported or catching up, with their accounts.
+// IncomingShards returns the shards that are being imported or catching up, with the range of
+// accounts of each shard.
 func (s *Store) IncomingShards() (map[primitives.ShardID]AccountRange, error) {
 	out := map[primitives.ShardID]AccountRange{}
 	err := staged.Scan(s.db, nil, nil, func(key []byte, c stagedCell) bool {
@@ -159,8 +160,8 @@ func (s *Store) dropRange(lo, hi []byte) error {
 	return err
 }
 
-// dropPieces is dropRange with a bound on the number of pieces. It returns the number of deleted
-// pieces.
+// dropPieces is dropRange with a bound on the number of pieces. dropPieces returns the number of
+// deleted pieces.
 func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
 	for at := [2][]byte{lo, hi}; n < most; n++ {
 		if k, err := s.dropPiece(&at); err != nil || k == 0 {
@@ -170,8 +171,8 @@ func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
 	return n, nil
 }
 
-// dropPiece deletes the first keys of a range and advances the range. It returns the number of
-// keys.
+// dropPiece deletes the first keys of a range and advances the range. dropPiece returns the number
+// of deleted keys.
 func (s *Store) dropPiece(at *[2][]byte) (n int, err error) {
 	var batch Batch
 	cur := s.db.iterate(at[0], at[1])

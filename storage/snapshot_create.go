@@ -12,14 +12,14 @@ import (
 // A backup is a copy of the store as of one moment, in another folder, while commits, advances of
 // the flat head and reads continue. indexMu and commitMu are held only while a snapshot of the
 // index is taken. What is copied after that cannot change. All segments but the last are complete.
-// The last one is copied only up to the end that it had when the snapshot was taken. No segment is
-// removed during the copy.
+// The last segment is copied only up to the end that it had when the snapshot was taken. No segment
+// is removed during the copy.
 
 // BackupOptions configure a backup. The zero value copies everything.
 type BackupOptions struct {
 	// Link allows Backup to hard-link complete segments of the log, which never change, instead of
-	// copying them, if the file system supports it. The index and the last segment are always
-	// copied.
+	// copying these segments, if the file system supports hard links. The index and the last
+	// segment are always copied.
 	Link     bool
 	Progress func(done, all int64) // receives the bytes copied, and approximately the total; nil: not called
 }
@@ -28,7 +28,7 @@ type BackupOptions struct {
 var ErrOccupied = errors.New("the folder for the snapshot is not empty")
 
 // unfinished is a file that keeps Open from accepting a folder as a new store while a backup is
-// written into it.
+// written into the folder.
 const unfinished = "UNFINISHED"
 
 const (
@@ -36,10 +36,10 @@ const (
 	backupBatch = 1 << 20 // size in bytes of a batch of rows that is written at a time
 )
 
-// Backup copies the store into dir, which is created if it is absent, and returns the tip of the
-// copy. When it returns nil, everything is synced. Until then Open refuses the folder. After an
-// error, or when ctx ends, the caller must remove what was written. Errors: ErrOccupied, ErrOrder
-// for an overlay or an empty store, and those of a write.
+// Backup copies the store into dir and returns the tip of the copy. Backup creates dir if dir is
+// absent. When Backup returns nil, everything is synced. Until then Open refuses the folder. After
+// an error, or when ctx ends, the caller must remove what was written. Errors: ErrOccupied,
+// ErrOrder for an overlay or an empty store, and errors of writing.
 func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Tip, error) {
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
@@ -142,7 +142,7 @@ func (b *backup) add(n int64) {
 	b.Progress(b.done, b.all)
 }
 
-// segment copies a segment, or links it if it is complete and Link is set.
+// segment copies a segment, or links the segment if it is complete and Link is set.
 func (b *backup) segment(ctx context.Context, name string, end position) error {
 	size, err := b.s.segmentSize(name, end)
 	if err != nil {
@@ -218,7 +218,7 @@ func (b *backup) index(ctx context.Context, from snapshot) (err error) {
 		}
 		batch.put(cur.key(), cur.value())
 	}
-	return write(true) // a synced write, which syncs the earlier writes too
+	return write(true) // a synced write, which syncs the writes before it too
 }
 
 // begin creates the folder of a backup, which Open refuses until finish.
@@ -253,8 +253,8 @@ func (d osDisk) finish(id Identity) error {
 // Identity returns the chain of the store.
 func (s *Store) Identity() Identity { return s.o.Identity }
 
-// InUse returns ErrLocked if a process has the store in dir open. It returns nil if none has, or if
-// dir contains nothing that could be locked.
+// InUse returns ErrLocked if a process has the store in dir open. InUse returns nil if no process
+// has the store open, or if dir contains nothing that could be locked.
 func InUse(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, indexName)); err != nil {
 		return nil

@@ -17,11 +17,11 @@ import (
 )
 
 // A snapshot stream is a store as one stream of bytes: the marker, the rows of the index, the log,
-// and a hash of it all. It can be made while the node runs. The rows are read from a snapshot of
-// the index, and the log only grows. The segments are held open, so that they stay readable even if
-// garbage collection removes them.
+// and a hash of all these bytes. A stream can be made while the node runs. The rows are read from a
+// snapshot of the index, and the log only grows. The stream holds the segments open, so that the
+// segments stay readable even if garbage collection removes their files.
 
-// streamMagic begins a stream. It is part of the format.
+// streamMagic begins a stream. streamMagic is part of the format.
 const streamMagic = "troupe clone 1\n"
 
 // SnapshotStream is a store as of one moment.
@@ -42,9 +42,9 @@ type streamFile struct {
 // maxStreamFiles bounds the segments that are held open: 128 GiB of log.
 const maxStreamFiles = 4096
 
-// SnapshotStream takes a snapshot of the store, which WriteTo writes. The caller must close it.
-// Commits and advances of the flat head wait while the files of the snapshot are opened. It returns
-// ErrOrder for an overlay or an empty store.
+// SnapshotStream takes a snapshot of the store, which WriteTo writes. The caller must close the
+// SnapshotStream. Commits and advances of the flat head wait while the files of the snapshot are
+// opened. The method returns ErrOrder for an overlay or an empty store.
 func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 	if s.parent != nil {
 		return nil, fmt.Errorf("%w: an overlay store has no folder", ErrOrder)
@@ -172,7 +172,7 @@ const maxStreamPart = 1 << 30
 
 // Receive creates a store in dir from a stream. The stream must be of the chain that id names. dir
 // must not contain a store yet. After an error the caller must remove dir. Errors: ErrForeign,
-// ErrFormat, ErrDamaged, and those of a write.
+// ErrFormat, ErrDamaged, and errors of writing.
 func Receive(dir string, id Identity, from io.Reader) error {
 	if Exists(dir) {
 		return fmt.Errorf("%w: %s already contains a store", ErrForeign, dir)

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Change is the effect of one block on one key of a shard's trie. It serves as the delta of a fork,
-// as the undo log, and as the source of the changes RPC. A nil value means that the key is absent.
-// An empty value is not nil.
+// Change is the effect of one block on one key of a shard's trie. A Change serves as the delta of a
+// fork, as the undo log, and as the source of the changes RPC. A nil value means that the key is
+// absent. An empty value is not nil.
 type Change struct {
 	primitives.KeyChanges        // key and new values of the writes; at least one
 	Old                   []byte // value before the block; nil: absent
@@ -54,7 +54,8 @@ func readValue(r *borsh.Reader) []byte {
 	}
 }
 
-// appendChange appends the log encoding of c. index maps the chunk's outcome IDs to their numbers.
+// appendChange appends the log encoding of c. index maps the chunk's outcome IDs to the numbers of
+// the outcomes.
 func appendChange(b []byte, c *Change, index map[primitives.Hash]int) []byte {
 	b = appendVarBytes(b, c.Key)
 	b = appendValue(b, c.Old)

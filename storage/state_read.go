@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Above the flat head, a read visits at most maxWalked of the newest blocks one by one. Then it
-// searches the runs of pendingKeys. If the change that it finds there is not in memory, it reads
-// one item from the log. So the cost of a read is bounded, however many blocks there are.
+// Above the flat head, a read visits at most maxWalked of the newest blocks one by one. Then the
+// read searches the runs of pendingKeys. If the change in these runs is not in memory, the read
+// takes one item from the log. So the cost of a read is bounded, however many blocks there are.
 
 // ValueAt returns the value of a trie key in a shard's state after the block `at`. The block may be
-// on any branch above the flat head, and must be canonical below it. Errors: ErrNotFound if the key
-// is absent or the block is unknown, ErrGone if the block is below the tail or the shard's state is
-// gone. Safe for concurrent use.
+// on any branch above the flat head, and must be canonical at or below the flat head. Errors:
+// ErrNotFound if the key is absent or the block is unknown, ErrGone if the block is below the tail
+// or the shard's state is gone. Safe for concurrent use.
 func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
 	p, v := s.branch(at)
 	if err := v.readable(at, shard); err != nil {
@@ -56,7 +56,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		return nil, err
 	}
 	defer r.done()
-	// An untracked shard is unreadable before its rows are deleted.
+	// An untracked shard becomes unreadable before its rows are deleted.
 	if err := s.view.Load().readable(at, shard); err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 	return s.flatAt(r, all, height, flatKey(shard, key))
 }
 
-// LookUp reads the row of a key of Flat and discards it. It serves benchmarks as the lower bound of
-// the cost of reading a value.
+// LookUp reads the row of a key of Flat and discards it. Benchmarks use LookUp as the lower bound
+// of the cost of reading a value.
 func (s *Store) LookUp(shard primitives.ShardID, key []byte) error {
 	_, err := s.db.get(flat.dbKey(flatKey(shard, key)))
 	return err
@@ -87,7 +87,7 @@ func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error
 }
 
 // branch returns the pending block that `at` names, and a view whose flat head is below that block.
-// It returns a nil block if the block is not above the flat head of the view.
+// The block is nil if `at` is not above the flat head of the view.
 func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 	p := s.tree.get(at.Hash)
 	v := s.view.Load() // load the view after reading the tree, as type tree requires
@@ -98,14 +98,14 @@ func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 }
 
 // pendingChange returns the newest change of a key that p or a pending ancestor of p made. If c is
-// nil, there is none, and flat is the key to read in Flat. If the shard is younger than the flat
-// head, flat contains the shard that was its ancestor at the flat head. possible is false if the
+// nil, there is no such change, and flat is the key to read in Flat. If a split above the flat head
+// created the shard, flat contains the shard's ancestor at the flat head. possible is false if the
 // shard did not inherit the key, which then has no value. whole is false if p's branch does not
 // lead to the flat head.
 func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID,
 	key []byte) (flat string, c *Change, possible, whole bool, err error) {
 	flat = flatKey(shard, key)
-	// up continues in the parent's layout at a split. It returns false if the shard did not inherit
+	// up continues in the parent's layout at a split. up returns false if the shard did not inherit
 	// the key.
 	up := func(splits []Split) bool {
 		x := splitOf(splits, shard)
@@ -154,11 +154,11 @@ func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID
 }
 
 // maxWalked is the number of blocks that a lookup visits one by one before it searches the runs. If
-// the flat head advances often, there are no more blocks than that.
+// the flat head advances often, no more than maxWalked blocks are above it.
 const maxWalked = 32
 
-// splitAbove returns the block itself or its nearest ancestor above the flat head that splits
-// shards, or nil if there is none.
+// splitAbove returns the nearest block that splits shards, among p and its ancestors above the flat
+// head. It returns nil if no such block splits shards.
 func (p *pendingBlock) splitAbove(v *view) *pendingBlock {
 	if p.split != nil && p.split.ref.Height > v.flatHead.Height {
 		return p.split
@@ -172,8 +172,8 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 	if v.empty {
 		return 0, fmt.Errorf("block %v: %w", at, ErrNotFound)
 	}
-	// Use the current tail, not that of v: the tail is raised before rows are removed, so the
-	// current one bounds what may be missing in snapshot r.
+	// Use the current tail, not the tail of v: the tail is raised before rows are removed, so the
+	// current tail bounds what may be missing in snapshot r.
 	if tail := s.view.Load().tail; at.Height < tail {
 		return 0, fmt.Errorf("state of block %v: %w, the earliest state is that of height %d", at, ErrGone, tail)
 	}
@@ -234,8 +234,8 @@ func firstUndo(r snapshot, buckets []primitives.Height, key string, height,
 	return k, v, found && err == nil, err
 }
 
-// flatHeadHeight returns the flat head of a snapshot. Rows of Undo above it belong to an advance
-// that is not complete.
+// flatHeadHeight returns the flat head of a snapshot. Rows of Undo above that height belong to an
+// advance that is not complete.
 func flatHeadHeight(r snapshot) (primitives.Height, error) {
 	var cell flatHeadCell
 	_, err := getCell(r, cellFlatHead, &cell)
@@ -277,9 +277,9 @@ func (s *Store) undoValue(r snapshot, k undoKey, v undoValue) ([]byte, error) {
 	return c.Old, nil
 }
 
-// Load is Scan for loading a trie's subtree. With its first three parameters bound, it has the
-// signature of trie.Loader. If the block is the flat head of the snapshot that is read, Load reads
-// only Flat.
+// Load does the same as Scan, for loading a trie's subtree. With its first three parameters bound,
+// it has the signature of trie.Loader. If the block is the flat head of the snapshot that is read,
+// Load reads only Flat.
 func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	inSync := func() bool {
@@ -303,9 +303,10 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	return nil
 }
 
-// Frontier reads the frontier of a shard: the persisted upper nodes of its trie. It calls yield, in
-// ascending order, for each node of a level whose path begins with the path `below`, until yield
-// returns false. The nodes are those as of the flat head. The path is valid during the call only.
+// Frontier reads the frontier of a shard: the persisted upper nodes of its trie. Frontier calls
+// yield, in ascending order, for each node of a level whose path begins with the path `below`,
+// until yield returns false. Frontier reads the nodes as of the flat head. The path is valid during
+// the call only.
 func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	r, err := s.currentSnapshot()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 )
 
 // Scan calls yield for the pairs of a shard's state after the block `at` with from <= key < to,
-// ascending, until yield returns false. A nil to means no upper bound. Of account columns, it
-// yields only the keys of the accounts in `accounts`, a range. Key and value are valid during the
-// call only. Errors are those of ValueAt, except that there is none for absent keys.
+// ascending, until yield returns false. A nil to means no upper bound. Of account columns, Scan
+// yields only the keys of the accounts in `accounts`, a range. Key and value are valid only during
+// the call of yield. The errors are the errors of ValueAt, except that absent keys are no error.
 func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	return s.ScanUntil(nil, at, shard, accounts, from, to, yield)
@@ -38,9 +38,9 @@ func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardI
 // stopCheckEvery is the number of visited keys between two calls that may stop a scan.
 const stopCheckEvery = 64
 
-// scanSink receives the pairs of a scan and can stop it.
+// scanSink receives the pairs of a scan and can stop the scan.
 type scanSink struct {
-	stop  func() error // returns an error to stop the scan; nil: never
+	stop  func() error // returns an error to stop the scan; nil: nothing stops the scan
 	yield func(key, value []byte) bool
 }
 
@@ -60,7 +60,7 @@ func cloneParts(parts []scanPart) []scanPart {
 	return out
 }
 
-// scanParts scans ranges. It calls parts to get the ranges, and again if the scan restarts.
+// scanParts scans ranges. scanParts calls parts to get the ranges, and again if the scan restarts.
 func (s *Store) scanParts(at BlockRef, shard primitives.ShardID, parts func() []scanPart, to scanSink) error {
 	list := parts()
 	p, v := s.branch(at)
@@ -120,8 +120,8 @@ again:
 
 // overlay appends to r.over, newest first, layers with the changes in r's range that p and its
 // pending ancestors made. Layers that r.over already has take precedence. At a block with the split
-// that created r's shard, overlay sets r to the same range in the parent shard and continues there.
-// whole is false if p's branch does not lead to the flat head.
+// that created r's shard, overlay sets r to that range in the parent shard and continues with the
+// parent shard. whole is false if p's branch does not lead to the flat head.
 func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 	for p != v.base {
 		if p == nil {
@@ -165,7 +165,8 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 //   - for each bucket of Undo, the older values of the keys that changed above height;
 //   - the layers above the flat head.
 //
-// It yields the pairs as of height and these layers. more is false if the sink stopped the scan.
+// scanRange yields the pairs as of height and these layers. more is false if the sink stopped the
+// scan.
 func (s *Store) scanRange(r snapshot, buckets []primitives.Height, height primitives.Height, part *scanPart,
 	to scanSink) (more bool, err error) {
 	rg := part.flatRange
@@ -288,8 +289,8 @@ func undoRange(bucket primitives.Height, rg flatRange) (lo, hi []byte) {
 	return escape(prefix, rg.lo), hi
 }
 
-// undoScan iterates over the keys that changed above a height, in ascending order. For each key it
-// finds the first such change. It reads no further than requested.
+// undoScan iterates over the keys that changed above a height, in ascending order. For each key,
+// undoScan finds the first such change. undoScan reads no further than requested.
 type undoScan struct {
 	cur              cursor
 	height, flatHead primitives.Height
@@ -297,7 +298,7 @@ type undoScan struct {
 	key          undoKey // key of the row at the cursor; valid if read is true
 	value        undoValue
 	begun, valid bool // begun: the cursor was moved; valid: the cursor is at a row
-	read, ok     bool // read: key and value are those of the row; ok: the row is a change above height
+	read, ok     bool // read: key and value were read from the row; ok: the row is a change above height
 }
 
 // upTo moves to the next change above height, if its key is at or below limit. If bounded is false,

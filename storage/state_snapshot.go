@@ -21,19 +21,21 @@ import (
 //
 // Outline: SnapshotState copies the upper part of the shard's frontier as of the block into rows of
 // its own (snapshotNodes), in pieces, and then writes the snapshot's row. Values are not copied.
-// SnapshotFrontier reads these rows; ValueAt and Scan read the values. DropStateSnapshots removes
-// first the snapshot's row and then its nodes. Snapshots survive restarts.
+// SnapshotFrontier reads the rows in snapshotNodes; ValueAt and Scan read the values.
+// DropStateSnapshots removes first the snapshot's row and then its nodes. Snapshots survive
+// restarts.
 //
 // Rejected: a copy of the state (nearcore makes a checkpoint of RocksDB, which shares files;
 // goleveldb has none), and an iterator that pins the index, which keeps every replaced table on
 // disk.
 
-// StateSnapshot is a shard's state after a canonical block at or below the flat head. It is kept
-// across restarts, advances of the flat head and garbage collection.
+// StateSnapshot is a shard's state after a canonical block at or below the flat head. The store
+// keeps a snapshot across restarts, advances of the flat head and garbage collection.
 type StateSnapshot struct {
 	Shard primitives.ShardID
 	Index primitives.ShardIndex // index of the shard in the layout of the block
-	// At is the block after which this is the state. Of is the sync block for which it is kept.
+	// The snapshot is the state after the block At. Of is the sync block for which the store keeps
+	// the snapshot.
 	At, Of   BlockRef
 	Root     primitives.Hash
 	Accounts AccountRange
@@ -87,10 +89,11 @@ func (c *snapshotCell) DecodeBorsh(r *borsh.Reader) {
 
 func (p *StateSnapshot) key() snapshotKey { return snapshotKey{p.At.Height, p.Shard} }
 
-// SnapshotState stores a snapshot. stubs are the frontier nodes to keep, on any levels. They are
-// written in pieces, and the snapshot exists once all of them are written. Errors: ErrOrder if the
-// block is not canonical or is above the flat head; ErrGone if the state is not available any more;
-// ErrNotFound if it is not available yet; those of a read or write.
+// SnapshotState stores a snapshot. stubs are the frontier nodes to keep, on any levels.
+// SnapshotState writes the nodes in pieces, and the snapshot exists once all nodes are written.
+// Errors: ErrOrder if the block is not canonical or is above the flat head; ErrGone if the state is
+// not available any more; ErrNotFound if the state is not available yet; errors of reading or
+// writing.
 func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -170,9 +173,10 @@ func (s *Store) DropStateSnapshots(below primitives.Height) error {
 	return s.fail(s.dropRange([]byte{snapshotNodes.id}, appendHeight([]byte{snapshotNodes.id}, below)))
 }
 
-// dropSnapshotsOf removes the snapshots of a shard that is being deleted. It also removes those of
-// the shards from which splits created it or into which it was split, because these shards share
-// rows with it. It returns the ranges of rows of these snapshots that are still to be deleted.
+// dropSnapshotsOf removes the snapshots of a shard that is being deleted. It also removes the
+// snapshots of the shard's ancestors and descendants by splits, because these shards share rows
+// with the deleted shard. dropSnapshotsOf returns the ranges of rows of these snapshots that are
+// still to be deleted.
 func (s *Store) dropSnapshotsOf(shard primitives.ShardID, accounts AccountRange) (ranges [][2][]byte, err error) {
 	list, err := s.StateSnapshots()
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 // Options configure a store. The zero value of every field selects its default. Negative values are
 // not valid. withDefaults sets the defaults.
 type Options struct {
-	// Identity is the chain of the folder. A new folder gets this identity. An existing folder of
-	// another chain is refused with ErrForeign. The zero value is the identity of no real chain.
+	// Identity is the chain of the folder. A new folder gets this identity. Open refuses an
+	// existing folder of another chain with ErrForeign. The zero value is the identity of no real
+	// chain.
 	Identity Identity
 
 	// Files and memory of the index and the log.
@@ -44,16 +45,17 @@ type Options struct {
 	// Blocks above the flat head.
 
 	// FlatHeadBytes is a number of bytes of state changes. FlatHeadDue returns true once the final
-	// blocks above the flat head have that many. 0: DefaultFlatHeadBytes. These changes are held in
-	// memory, and a restart replays them.
+	// blocks above the flat head have that many. 0: DefaultFlatHeadBytes. The store holds these
+	// changes in memory, and a restart replays them.
 	FlatHeadBytes int
-	// FlatHeadBlocks is the same threshold as a number of final blocks. 0: DefaultFlatHeadBlocks.
+	// FlatHeadBlocks is the threshold of FlatHeadDue as a number of final blocks. 0:
+	// DefaultFlatHeadBlocks.
 	FlatHeadBlocks int
 	// ResidentBlocks is how many of the newest blocks above the flat head have their bodies in
-	// memory. Bodies of older blocks are read from the log (block_evict.go). 0:
+	// memory. Bodies of the remaining blocks are read from the log (block_evict.go). 0:
 	// DefaultResidentBlocks.
 	ResidentBlocks int
-	// ResidentBytes is the same limit as a number of bytes of state changes. 0:
+	// ResidentBytes is the limit of resident bodies as a number of bytes of state changes. 0:
 	// DefaultResidentBytes.
 	ResidentBytes int
 
@@ -66,8 +68,8 @@ type Options struct {
 	// 0: DefaultSpaceProbePeriod.
 	SpaceProbePeriod time.Duration
 	// ReadOnlyIfFull makes Open open an existing folder for reading only, if the disk has no room
-	// to open its index for writing. Full.Reopen becomes true once there is room. Without it, Open
-	// fails with ErrFull.
+	// to open the folder's index for writing. Full.Reopen becomes true once there is room. Without
+	// ReadOnlyIfFull, Open fails with ErrFull.
 	ReadOnlyIfFull bool
 }
 
@@ -97,9 +99,9 @@ func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
 }
 
 // Store is an open data folder. Reads are safe for concurrent use. At most one call of Commit or
-// Write runs at a time, and others wait for it. The same holds for AdvanceFlatHead, imports and
-// CollectGarbage among each other. During an import nothing else may use the store: the caller
-// guarantees that.
+// Write runs at a time; further calls of Commit and Write wait. At most one call of
+// AdvanceFlatHead, CollectGarbage or an import runs at a time; further such calls wait. During an
+// import nothing else may use the store: the caller guarantees that.
 type Store struct {
 	o      Options
 	parent *Store // store under this overlay (overlay.go); nil: this store is no overlay
@@ -144,9 +146,10 @@ type Store struct {
 	pendingSteps atomic.Uint64 // number of keys above the flat head that scans have visited
 }
 
-// Open opens or creates the data folder dir. Errors: ErrLocked if another process has it open,
-// ErrForeign if it belongs to another program or another chain, ErrFormat if it has another format
-// version, ErrDamaged if it is broken. In all these cases the folder is unchanged.
+// Open opens or creates the data folder dir. Errors: ErrLocked if another process has dir open,
+// ErrForeign if dir belongs to another program or another chain, ErrFormat if the folder's format
+// version is not this program's, ErrDamaged if the folder is broken. In all these cases the folder
+// is unchanged.
 func Open(dir string, o Options) (*Store, error) { return open(osDisk{dir}, o) }
 
 // Exists returns whether a folder has a store's format marker.
@@ -155,7 +158,7 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// OpenMemory opens a folder in memory. Errors are those of Open.
+// OpenMemory opens a folder in memory. The errors are the errors of Open.
 func OpenMemory(d *MemDisk, o Options) (*Store, error) { return open(d, o) }
 
 func open(d disk, o Options) (*Store, error) {
@@ -304,7 +307,7 @@ func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 		return wrapIndex("list index", err)
 	}
 	if missing == nil || len(journals) > 0 {
-		return nil // opening the index reports the error, if there is one
+		return nil // opening the index will report the error of this call
 	}
 	fds, err := stor.List(lstorage.TypeAll)
 	if err != nil {
@@ -338,9 +341,9 @@ func (s *Store) fail(err error) error {
 }
 
 // readOnly completes the opening of a store whose index could only be opened for reading, because
-// the disk is full. The store takes no writes until it is opened again. That needs room to write
-// the journals, of journals bytes, into tables. err points to the result of open: if it is an
-// error, readOnly does nothing. why is the error of the full disk.
+// the disk is full. The store takes no writes until it is opened again. Opening again needs room to
+// write the journals, of journals bytes, into tables. err points to the result of open: if that
+// result is an error, readOnly does nothing. why is the error of the full disk.
 func (s *Store) readOnly(err *error, why error, journals int64) {
 	if *err != nil {
 		return
@@ -378,8 +381,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// noteEnd writes the end of the log to the index. Without it, a last record that the disk lost
-// cannot be told from one that was never written completely.
+// noteEnd writes the end of the log to the index. Without this end, Open cannot distinguish a last
+// record that the disk lost from a last record that was never written completely.
 func (s *Store) noteEnd() error {
 	if s.parent != nil || s.writable() != nil || s.view.Load().empty || s.flatHead.To == s.log.end {
 		return nil
@@ -394,8 +397,8 @@ func (s *Store) noteEnd() error {
 // Tip is the state of the chain in a store.
 type Tip struct {
 	Head, Final BlockRef
-	// FlatHead is the block of Flat and Frontier, from which a restart continues. In an overlay it
-	// is the base.
+	// FlatHead is the block of Flat and Frontier, from which a restart continues. In an overlay,
+	// FlatHead is the base.
 	FlatHead BlockRef
 	Tail     primitives.Height // lowest height whose data is kept
 	Empty    bool              // true: the store has no genesis block yet, so call Import

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// recover reads the state of the index, and everything newer from the log.
+// recover reads the state of the index, and from the log everything that was written after that
+// state.
 func (s *Store) recover() error {
 	if err := s.readSteps(); err != nil {
 		return err
@@ -40,7 +41,7 @@ func (s *Store) recover() error {
 	}
 	v := &view{head: s.flatHead.Block, final: e.head.Final, flatHead: s.flatHead.Block,
 		tail: primitives.Height(tail), base: base}
-	if !e.head.Prev.IsZero() { // the flat head's block is final unless it is genesis
+	if !e.head.Prev.IsZero() { // the flat head's block is final unless that block is the genesis
 		v.final = laterRef(v.final, v.flatHead)
 	}
 	s.tree.addIDs(base, base.body.Load())
@@ -94,8 +95,8 @@ func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
 }
 
 // recoverCatchup applies a catchup record: the results of a pending block in a shard that was
-// caught up later. It ignores the records of blocks up to the flat head, because the index has
-// their results.
+// caught up after the block's commit. recoverCatchup ignores the records of blocks up to the flat
+// head, because the index has the results of these blocks.
 func (s *Store) recoverCatchup(at position, payload []byte) error {
 	h, raw, _, err := parseRecord(payload)
 	if err != nil {
@@ -124,8 +125,8 @@ func (s *Store) checkSegments(tail primitives.Height) error {
 	}
 	var missing error
 	err = segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
-		// If a segment is below the tail, its file may be absent although a crash has preserved its
-		// row.
+		// If a segment is below the tail, the segment's file may be absent although a crash has
+		// preserved the segment's row.
 		if name := segmentName(segmentNumber(key)); !there[name] && info.Highest+ReceiptsReach >= tail {
 			missing = damaged("log/%s is missing", name)
 		}

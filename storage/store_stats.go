@@ -23,7 +23,7 @@ type Stats struct {
 	PendingRecords, PendingChanges, PendingKeys uint64
 }
 
-// Stats returns the counters. After Close those of the index are zero.
+// Stats returns the counters. After Close the counters of the index are zero.
 func (s *Store) Stats() (out Stats) {
 	out.LogBytes = s.log.written.Load()
 	s.db.stats(&out)

@@ -9,8 +9,8 @@ import (
 	"github.com/golang/snappy"
 )
 
-// read reads a block into the two buffers and returns it. It does not check the block's checksum,
-// because callers verify what they read by hash.
+// read reads a block into the two buffers and returns the block. read does not check the block's
+// checksum, because callers verify by hash what they read.
 func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 	n := int(p.length) + blockTrailer
 	b := slices.Grow((*raw)[:0], n)[:n]
@@ -105,7 +105,7 @@ func (c *blockCursor) order() uint64 {
 }
 func (c *blockCursor) put() bool { return c.order()&0xff == 1 }
 
-// seek moves to the first entry at or above a key. It returns false if there is none.
+// seek moves to the first entry at or above a key. It returns false if there is no such entry.
 func (c *blockCursor) seek(key []byte) (bool, error) {
 	lo, hi := 0, len(c.restarts)/4 // the restarts from hi on are at or above the key
 	for lo+1 < hi {

@@ -2,15 +2,15 @@ package sstable
 
 import "bytes"
 
-// Cursor reads the rows of a set in ascending order of their keys. It merges the runs: of several
-// rows of a key it returns the newest, and none if that one is a deletion. Only one goroutine may
-// use it. The slices that it returns are valid until the next move.
+// Cursor reads the rows of a set in ascending order of their keys. A Cursor merges the runs: of
+// several rows of a key it returns the newest row, and no row if the newest is a deletion. Only one
+// goroutine may use a Cursor. The slices that a Cursor returns are valid until the next move.
 type Cursor struct {
 	set  *Set
 	runs []runCursor
 	// now is the run with the current row; nil means none.
 	now  *runCursor
-	last []byte // key of the previous row, whose older versions are skipped
+	last []byte // key of the previous row; the cursor skips older rows of this key
 	err  error
 }
 
@@ -37,8 +37,8 @@ func (s *Set) Cursor() *Cursor {
 	return c
 }
 
-// Seek moves to the first row at or above a key. It returns false if there is none, and after an
-// error.
+// Seek moves to the first row at or above a key. Seek returns false if there is no such row, and
+// after an error.
 func (c *Cursor) Seek(key []byte) bool {
 	if c.err != nil {
 		return false
@@ -51,8 +51,8 @@ func (c *Cursor) Seek(key []byte) bool {
 	return c.choose(false)
 }
 
-// Next moves to the next row, and at first to the first one. It returns false at the end, and after
-// an error.
+// Next moves to the next row; the first call moves to the first row. Next returns false at the end,
+// and after an error.
 func (c *Cursor) Next() bool {
 	if c.err != nil {
 		return false
@@ -72,8 +72,8 @@ func (c *Cursor) fail(err error) bool {
 	return false
 }
 
-// choose selects the least key of the runs, and the newest row of equal keys. It skips deleted rows
-// and, if `last` is set, the rows of c.last, the key of the previous row.
+// choose selects the least key of the runs, and the newest row of equal keys. choose skips deleted
+// rows and, if `last` is set, the rows of c.last, the key of the previous row.
 func (c *Cursor) choose(last bool) bool {
 	for {
 		c.now = nil
@@ -108,13 +108,13 @@ func (c *Cursor) choose(last bool) bool {
 // Valid returns whether the cursor is at a row.
 func (c *Cursor) Valid() bool { return c.now != nil }
 
-// Key returns the key of the current row. The cursor must be at one.
+// Key returns the key of the current row. The cursor must be at a row.
 func (c *Cursor) Key() []byte { return c.now.at.user() }
 
-// Value returns the value of the current row. The cursor must be at one.
+// Value returns the value of the current row. The cursor must be at a row.
 func (c *Cursor) Value() []byte { return c.now.at.value }
 
-// Close ends the cursor's use of the set. It returns the error that ended the iteration, if any:
+// Close ends the cursor's use of the set. Close returns the error that ended the iteration, if any:
 // ErrMalformed, or an error of the storage.
 func (c *Cursor) Close() error {
 	if c.set != nil {
@@ -139,8 +139,8 @@ func (r *runCursor) seek(key []byte) (err error) {
 			hi = mid
 		}
 	}
-	// If the key is above the last key of this block or table, the next one has the first entry
-	// above it.
+	// If the key is above the last key of this block or table, the next block or table has the
+	// first entry above the key.
 	for r.table = lo; r.table < len(r.tables); r.table++ {
 		t := r.tables[r.table]
 		if err := r.set.open(t); err != nil {
@@ -181,7 +181,7 @@ func (r *runCursor) next() (err error) {
 	return nil
 }
 
-// load reads the current block, unless it is in memory, and moves to its start.
+// load reads the current block, unless the block is in memory, and moves to the start of the block.
 func (r *runCursor) load() (err error) {
 	t := r.tables[r.table]
 	if r.read != t || r.readAt != r.block {

@@ -11,5 +11,5 @@
 //
 // goleveldb's own cursors have three layers, use its block cache, and allocate memory for each
 // block. The cursors here read one block of each sorted run of tables, into memory of their own.
-// They do not see rows that were in no table at that moment.
+// The cursors do not see rows that were in no table when Current was called.
 package sstable

@@ -31,7 +31,7 @@ type Limits struct {
 
 // Current returns the present tables of a database, with one use that the caller ends by
 // Set.Release. It opens the files in stor, the database's storage, which must permit that a file is
-// opened several times at once. It returns nil if there is no table, if the tables exceed the
+// opened several times at once. Current returns nil if there is no table, if the tables exceed the
 // limits, or if goleveldb removes tables at this moment. Rows in the write buffer are in no table:
 // the caller rotates the buffer first.
 func Current(db *leveldb.DB, stor lstorage.Storage, limits Limits) *Set {
@@ -53,7 +53,7 @@ func Current(db *leveldb.DB, stor lstorage.Storage, limits Limits) *Set {
 	return nil
 }
 
-// table is one table. Its index is read when a cursor first needs it.
+// table is one table. The table's index is read when a cursor first needs the index.
 type table struct {
 	num  int64
 	once sync.Once
@@ -119,7 +119,7 @@ func (s *Set) use() *Set {
 	return s
 }
 
-// Release ends a use. The last one closes the tables.
+// Release ends a use. The end of the last use closes the tables.
 func (s *Set) Release() {
 	if s.uses.Add(-1) > 0 {
 		return
@@ -217,7 +217,8 @@ func (t *table) readIndex(block []byte) error {
 		if !ok {
 			return ErrMalformed
 		}
-		// Keys of an index block share no prefix. In a damaged block they may, so bound the memory.
+		// Keys of an index block share no prefix. In a damaged block keys may share prefixes, so
+		// bound the memory.
 		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxBlock {
 			return ErrMalformed
 		}

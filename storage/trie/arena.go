@@ -37,10 +37,10 @@ func newArena() *arena {
 	return a
 }
 
-// mem is the list of slabs as of some moment. A reader needs it to follow references. It contains
-// all nodes of every root that was held at that moment. Slabs are slices and not pointers to
-// arrays. Slicing an array through a pointer first touches the start of the array for the nil
-// check, which is one more cache miss.
+// mem is the list of slabs as of some moment. A reader needs a mem to follow references. A mem
+// contains all nodes of every root that was held when the mem was taken. Slabs are slices and not
+// pointers to arrays. Slicing an array through a pointer first touches the start of the array for
+// the nil check, and this touch is one more cache miss.
 type mem [][]byte
 
 func (a *arena) mem() mem { return *a.slabs.Load() }
@@ -83,8 +83,8 @@ var classUnits = func() (units [numClasses]uint32) {
 	return units
 }()
 
-// alloc returns a block of at least size bytes, which is not zeroed, and its size class. It never
-// returns reference 0.
+// alloc returns a block of at least size bytes, which is not zeroed, and its size class. alloc
+// never returns reference 0.
 func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 	c, units := classOf(size)
 	a.blocks++
@@ -123,7 +123,7 @@ const (
 	hugeFrom  = 16 // huge pages are requested from this number of slabs on
 )
 
-// newSlab returns a slab with room for units, at most that of a full slab.
+// newSlab returns a slab with room for units units, but at most for the units of a full slab.
 func (a *arena) newSlab(units int) []byte {
 	if len(a.hugeRest) == 0 {
 		if n := len(a.mem()); n < hugeFrom {

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// builder makes a subtree from pairs in ascending order of keys, in one pass. It makes a branch as
-// soon as a key arrives that is not below the branch. The first base nibbles are common to all keys
-// and are not part of the subtree.
+// builder makes a subtree from pairs in ascending order of keys, in one pass. The builder completes
+// a branch as soon as a key arrives that is not below the branch. The first base nibbles are common
+// to all keys and are not part of the subtree.
 type builder struct {
 	mk     *nodeWriter
 	base   int
@@ -84,7 +84,8 @@ func (b *builder) hang() error {
 	return err
 }
 
-// fold closes the branches below depth l, where the next key diverges, and opens one there.
+// fold closes the branches below depth l, where the next key diverges, and opens a branch at depth
+// l.
 func (b *builder) fold(l int) error {
 	if err := b.close(l); err != nil {
 		return err
@@ -173,11 +174,11 @@ func (b *builder) run(pairs iter.Seq2[[]byte, []byte]) (uint32, error) {
 	return b.mk.commit(&s)
 }
 
-// BuildFrontier is Build that also calls emit for all entries of all levels of the frontier, in no
-// particular order. An entry is valid during the call only. Once the nodes in memory take `keep`
-// bytes, BuildFrontier replaces finished subtrees by hash nodes. So it can build a state larger
-// than memory; a source that has the emitted entries can load the subtrees again. With keep 0 no
-// subtree is replaced. After an error the forest must not be used any more.
+// BuildFrontier does the same as Build, and also calls emit for all entries of all levels of the
+// frontier, in no particular order. An entry is valid during the call only. Once the nodes in
+// memory take `keep` bytes, BuildFrontier replaces finished subtrees by hash nodes. So it can build
+// a state larger than memory; a source that has the emitted entries can load the subtrees again.
+// With keep 0 no subtree is replaced. After an error the forest must not be used any more.
 func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64,
 	emit func(level int, e *FrontierEntry)) (*Root, error) {
 	f.mu.Lock()
@@ -195,8 +196,8 @@ func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64,
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// emitBranch emits the frontier entries of the branch at ref. It returns the branch, or the hash
-// node that replaced it.
+// emitBranch emits the frontier entries of the branch at ref. emitBranch returns the branch, or the
+// hash node that replaced the branch.
 func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	mk := b.mk
 	n := mk.mem.at(ref)
@@ -225,8 +226,8 @@ func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	return made, err
 }
 
-// below emits the child n at path as an entry of some levels: those whose limit the parent's usage
-// reaches and n's usage does not reach. If n is a leaf, its usage does not matter.
+// below emits the child n at path as an entry of some levels: the levels whose limit the parent's
+// usage reaches and n's usage does not reach. If n is a leaf, n's usage does not matter.
 func (b *builder) below(parent uint64, n node, path []byte) {
 	f := b.mk.forest
 	for level := 0; level < Top && f.levels[level] <= parent; level++ {

@@ -11,14 +11,14 @@ import (
 const minEvictUsage = 1024
 
 // Evict derives a root with the same pairs, in which hash nodes replace the least recently used
-// subtrees. It frees at least `want` bytes, if so many can be evicted. It returns the new root and
-// about how many bytes are freed. If there is nothing to evict, it returns r itself, with one more
-// holder.
+// subtrees. Evict frees at least `want` bytes, if so many can be evicted. Evict returns the new
+// root and about how many bytes are freed. If there is nothing to evict, Evict returns r itself,
+// with one more holder.
 //
 // base is the version that the forest's source has. Only subtrees that are equal in r and base are
-// evicted, since the source can load them again. Their memory is freed when the last root that
-// contains them is released. Errors: those of loading a subtree, ErrFull. It panics if a root
-// belongs to another forest.
+// evicted, since the source can load them again. The memory of an evicted subtree is freed when the
+// last root that contains the subtree is released. Errors: errors of loading a subtree, ErrFull.
+// Evict panics if r or base belongs to another forest.
 func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 	if r.forest != f || base.forest != f {
 		panic("trie: root of another forest")
@@ -59,10 +59,10 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 // cannot be removed while a reader may visit it. And the writer must know which parts were not used
 // lately, although readers take no locks.
 //
-// Invariants: eviction changes no root. It derives a new one in which hash nodes replace subtrees,
-// with the same hashes. A subtree is evicted only if the base version has an equal one, by hash, at
-// the same path, because that is what the source can load. Nodes are freed as usual, when the last
-// root that contains them is released (Root).
+// Invariants: eviction changes no root. Eviction derives a new root in which hash nodes replace
+// subtrees and have the hashes of these subtrees. A subtree is evicted only if the base version has
+// a subtree of equal hash at the same path, because the source can load only subtrees of the base
+// version. Nodes are freed as usual, when the last root that contains them is released (Root).
 //
 // Outline: the age of a subtree is the number of versions that were made since a load or a walk
 // last used it, rounded to a power of two. A first walk sums up the bytes of all evictable subtrees
@@ -75,7 +75,7 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 // it.
 
 // evictor visits all subtrees of the size of a frontier entry twice: first to sum up their bytes by
-// age, then to replace the oldest ones.
+// age, then to replace the oldest subtrees.
 type evictor struct {
 	want, found uint64
 	least       uint64
@@ -91,13 +91,14 @@ type evictor struct {
 // bytesOfUsage estimates how many bytes of memory nodes with the given memory usage take.
 func bytesOfUsage(usage uint64) uint64 { return usage + usage/4 }
 
-// walk processes the node at ref, which lies at path. It returns the node that replaces it, and
-// cold: whether nothing below the node has to stay in memory. That is so if the subtree is evicted
-// or not loaded, or if it is old enough but too small for a hash node of its own.
+// walk processes the node at ref, which lies at path. walk returns the node that replaces the node
+// at ref, and cold: whether nothing below the node has to stay in memory. cold is true if the
+// subtree is evicted or not loaded, or if the subtree is old enough but too small for a hash node
+// of its own.
 //
-// base is the node at the same path in the base version, 0 if there is none. same means that the
-// subtrees of both nodes are known to be equal. A branch whose children are all cold is evicted as
-// a whole.
+// base is the node at the same path in the base version, 0 if there is no such node. same means
+// that the subtrees at ref and at base are known to be equal. A branch whose children are all cold
+// is evicted as a whole.
 func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte) (_ uint32, cold bool, err error) {
 	f := mk.forest
 	if e.replacing && e.found >= e.want {

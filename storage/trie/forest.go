@@ -35,32 +35,33 @@ var (
 )
 
 // Loader yields this trie's pairs with from <= key < to in ascending order, until yield returns
-// false. A nil to means no upper bound. It reads stored flat values. For a subtree that no update
-// has touched since it became a hash node, these still are the subtree's pairs. A Loader must be
-// safe for concurrent use. The slices that it yields may be reused after yield returns.
+// false. A nil to means no upper bound. A Loader reads stored flat values. For a subtree that no
+// update has touched since the subtree became a hash node, the stored values are still the
+// subtree's pairs. A Loader must be safe for concurrent use. The slices that it yields may be
+// reused after yield returns.
 type Loader func(from, to []byte, yield func(key, value []byte) bool) error
 
-// Origin lends a root of another forest whose subtrees equal those of this one: it passes that root
-// to the function use, if the root still exists.
+// Origin lends a root of another forest whose subtrees equal the subtrees of this forest's root: it
+// passes the other root to the function use, if that root still exists.
 type Origin func(use func(*Root) error) error
 
 // Rows yields the stored entries of a level of the frontier below a path, ascending, until yield
-// returns false. The entries may be of another version than the source's pairs, since they are used
-// only if they have the expected hash. No entries at all is not an error. An entry is valid during
-// the call only.
+// returns false. The entries may be of a version other than that of the source's pairs, since the
+// forest uses entries only if they have the expected hash. Yielding no entries at all is not an
+// error. An entry is valid during the call only.
 type Rows func(level int, path []byte, yield func(FrontierEntry) bool) error
 
-// Source is where a forest loads subtrees that are not in memory. Its pairs are always those of one
-// version: a load that reads after the flat head has advanced still gets the pairs of the earlier
+// Source is where a forest loads subtrees that are not in memory. All pairs of a Source are of one
+// version: a load that reads after the flat head has advanced still gets the pairs of the Source's
 // version.
 type Source struct {
 	Load   Loader
 	Rows   Rows   // nil: all subtrees are loaded as pairs
 	Borrow Origin // lends subtrees of another forest, which are copied without hashing; nil: none
-	// Stale returns a source that is cheaper to read, but may have the data of an earlier version. A
-	// subtree from early is used only if it has the expected hash. The reader then calls done, with
-	// right set if the hash was the expected one. If Stale or early is nil, there is no such source.
-	// The field Stale of early is nil.
+	// Stale returns a source, early, that is cheaper to read but may have the data of a past
+	// version. A subtree from early is used only if the subtree has the expected hash. The reader
+	// then calls done, with right set if the hash was the expected hash. If Stale or early is nil,
+	// there is no such source. The field Stale of early is nil.
 	Stale func() (early *Source, done func(right bool))
 }
 
@@ -123,8 +124,8 @@ func levelsFrom(lowest uint64) (limits [Levels]uint64) {
 // UserData returns Options.UserData.
 func (f *Forest) UserData() any { return f.userData }
 
-// SetSource replaces the source by that of a later version. For every subtree that is not loaded,
-// both must have the same data. Safe for concurrent use.
+// SetSource replaces the source by the source of a version after it. For every subtree that is not
+// loaded, the old and the new source must have equal data. Safe for concurrent use.
 func (f *Forest) SetSource(s Source) { f.source.Store(&s) }
 
 // Root is an immutable version of the trie. A root has a count of holders. A holder calls Release
@@ -133,8 +134,9 @@ func (f *Forest) SetSource(s Source) { f.source.Store(&s) }
 //
 // Versions form a tree by derivation. A node belongs to the version that made it and to all
 // versions derived from that one, up to those that replaced the node. Each version lists the nodes
-// that it replaced (dead). So nodes need no reference counts: these would have to be changed in all
-// children of a node when it is copied or freed. ZFS frees the blocks of snapshots in the same way.
+// that it replaced (dead). So nodes need no reference counts, which would have to be changed in all
+// children of a node when the node is copied or freed. ZFS frees the blocks of snapshots in the
+// same way.
 type Root struct {
 	forest *Forest
 	refs   atomic.Int64
@@ -163,7 +165,7 @@ const (
 	deadDeep                   // the node's whole subtree is replaced
 )
 
-// Hash returns the state root. It returns zero for the empty trie.
+// Hash returns the state root. Hash returns zero for the empty trie.
 func (r *Root) Hash() primitives.Hash { return r.hash }
 
 // MemoryUsage returns the root node's memory_usage, 0 for the empty trie.
@@ -172,7 +174,7 @@ func (r *Root) MemoryUsage() uint64 { return r.usage }
 // Forest returns the root's forest.
 func (r *Root) Forest() *Forest { return r.forest }
 
-// Retain adds a holder and returns r. It panics if r was released by its last holder.
+// Retain adds a holder and returns r. Retain panics if the last holder has released r.
 func (r *Root) Retain() *Root {
 	if r.refs.Add(1) <= 1 {
 		panic("trie: Retain of a released root")
@@ -180,8 +182,8 @@ func (r *Root) Retain() *Root {
 	return r
 }
 
-// Release removes one holder. Releasing the last one frees the nodes that no other root contains.
-// Safe for concurrent use. It panics if there is no holder.
+// Release removes one holder. Removing the last holder frees the nodes that no other root contains.
+// Safe for concurrent use. Release panics if there is no holder.
 func (r *Root) Release() {
 	switch n := r.refs.Add(-1); {
 	case n < 0:
@@ -193,7 +195,7 @@ func (r *Root) Release() {
 	f.pendingMu.Lock()
 	f.pending = append(f.pending, r)
 	f.pendingMu.Unlock()
-	if f.mu.TryLock() { // if it fails, the writer frees the nodes in unlock
+	if f.mu.TryLock() { // if TryLock fails, the writer that holds mu frees the nodes in unlock
 		f.unlock()
 	}
 }
@@ -259,8 +261,8 @@ func (f *Forest) collapse(v *Root) {
 			v.ref, v.dead, v.parent = 0, nil, nil
 			v = parent // the parent may have no children now
 		case 1:
-			// A node that the child replaced is reachable only from v if v made it. Otherwise older
-			// versions may contain it too.
+			// A node that the child replaced is reachable only from v if v made it. Otherwise
+			// versions before v may contain the node too.
 			child := v.children[0]
 			kept := v.dead
 			if parent == nil {
@@ -322,7 +324,7 @@ func (f *Forest) freeTree(ref uint32, floor uint64) {
 }
 
 // freeDeep frees the nodes under ref that are younger than floor. Where the walk down ends at an
-// older node, it appends that node to kept.
+// older node, freeDeep appends that node to kept.
 func (f *Forest) freeDeep(ref uint32, floor uint64, kept []dead) []dead {
 	n := f.arena.mem().at(ref)
 	d := deadOf(ref, n)
@@ -390,7 +392,7 @@ type Stats struct {
 	HashNodes int    // number of hash nodes, loaded or not
 }
 
-// hashNodeBytes is the size of a hash node's row, in addition to its node.
+// hashNodeBytes is the size in bytes of a hash node's row, in addition to the node itself.
 const hashNodeBytes = 16
 
 // Bytes returns the bytes of nodes, hash nodes and large values.

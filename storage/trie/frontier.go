@@ -14,10 +14,10 @@ import (
 // the set of all such entries, in several levels. A level has the maximal subtrees with a memory
 // usage below the level's limit, the single leaves above the limit, and the values of the branches
 // above these subtrees. The entries are stored when the flat head advances. After a start, the trie
-// is rebuilt from them from the top, only as deep as it is read.
+// is rebuilt from the entries from the top, only as deep as the trie is read.
 type FrontierEntry struct {
-	// Path is the path to the subtree's top node, without the node's own key. For a value, it is the
-	// value's key. Each byte is a nibble.
+	// Path is the path to the subtree's top node, without the node's own key. For a value, Path is
+	// the value's key. Each byte is a nibble.
 	Path    []byte
 	Hash    primitives.Hash // hash of the top node, or of the value
 	Size    uint64          // memory usage of the subtree, or length of the value
@@ -44,8 +44,9 @@ func (e *FrontierEntry) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// diffPlace is a position in one of the two tries that are compared. It is at a node, below the
-// first skip nibbles of the node's key. on has the levels on which the position is still compared.
+// diffPlace is a position in one of the two tries that are compared. The position is at a node,
+// below the first skip nibbles of the node's key. on has the levels on which the position is still
+// compared.
 type diffPlace struct {
 	ref  uint32
 	n    node
@@ -59,16 +60,17 @@ type diffPlace struct {
 // verified, and memory must hold only the part that is used. Reading the whole flat state at start
 // would take minutes, and storing all nodes would multiply the writes.
 //
-// Invariants: on each level that has entries, these cover all keys of the trie without overlap.
-// Every entry has the hash and memory usage of its subtree. So a load can verify what it read
-// against the entry, and the root's entry is verified against the block.
+// Invariants: on each level that has entries, the entries cover all keys of the trie without
+// overlap. Every entry has the hash and memory usage of its subtree. So a load can verify the data
+// that it read against the entry, and the root's entry is verified against the block.
 //
 // Outline: level i has the maximal subtrees with a memory usage below DefaultFrontier * 16^i. The
-// highest level has only the root. A start reads the root's entry and makes it a hash node. To load
-// a hash node, the loader reads the entries within it, on the highest level that divides it. These
-// entries become hash nodes in turn. A hash node below the limit of the lowest level is loaded from
-// the pairs of the flat state. When the flat head advances, FrontiersSince computes the changed
-// entries of all levels in one walk over both versions.
+// highest level has only the root. A start reads the root's entry and makes a hash node of that
+// entry. To load a hash node, the loader reads the entries within the node's subtree, on the
+// highest level that divides the subtree. These entries become hash nodes in turn. A hash node
+// below the limit of the lowest level is loaded from the pairs of the flat state. When the flat
+// head advances, FrontiersSince computes the changed entries of all levels in one walk over both
+// versions.
 //
 // Rejected: only one level, because for a large state reading its entries would take minutes;
 // storing nodes by hash, as in nearcore's State column, because every update would write all nodes
@@ -109,16 +111,16 @@ func (r *Root) Frontier(level int) ([]FrontierEntry, error) {
 }
 
 // FrontierSince returns how a level of r's frontier differs from that of another root of the same
-// forest (nil: the empty trie). put has entries that are new or replace those with an equal path;
-// removed has paths without an entry now. Both are ascending. A whole trie whose memory usage is
-// below the level's limit has no entries on that level, since they would never be read. This does
-// not apply to the lowest and the highest level.
+// forest (nil: the empty trie). put has entries that are new or replace the entry with the same
+// path; removed has paths without an entry now. put and removed are ascending. A whole trie whose
+// memory usage is below the level's limit has no entries on that level, since nothing would ever
+// read them. The lowest and the highest level are exceptions.
 func (r *Root) FrontierSince(old *Root, level int) (put []FrontierEntry, removed [][]byte, err error) {
 	puts, gone, err := r.frontiersSince(old, 1<<level)
 	return puts[level], gone[level], err
 }
 
-// FrontiersSince is FrontierSince of all levels, in one walk.
+// FrontiersSince does the same as FrontierSince for all levels, in one walk.
 func (r *Root) FrontiersSince(old *Root) (put [Levels][]FrontierEntry, removed [Levels][][]byte, err error) {
 	return r.frontiersSince(old, allLevels)
 }
@@ -209,7 +211,7 @@ func (d *frontierDiff) diff(old, new diffPlace) error {
 }
 
 // entries handles the levels on which old or new is one entry, because its memory usage is below
-// the limit. It emits these entries and ends the comparison on these levels.
+// the limit. entries emits these entries and ends the comparison on these levels.
 func (d *frontierDiff) entries(old, new *diffPlace) {
 	var path []byte
 	for m := old.on | new.on; m != 0; m &= m - 1 {
@@ -300,9 +302,9 @@ func (d *frontierDiff) step(p diffPlace, nibble byte) diffPlace {
 
 // Import makes the root whose frontier on one level has exactly these entries, which must be in
 // ascending order of paths. Subtrees are loaded when first visited. If the root's hash is not want,
-// Import returns ErrCorrupt. If a subtree that is loaded later does not have its entry's hash, that
-// read returns ErrCorrupt with the path. The loader must keep yielding the current pairs of each
-// subtree's range until the subtree is loaded or changed by an update.
+// Import returns ErrCorrupt. If a read after Import loads a subtree that does not have its entry's
+// hash, the read returns ErrCorrupt with the path. The loader must keep yielding the current pairs
+// of each subtree's range until the subtree is loaded or changed by an update.
 func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, error) {
 	if err := checkEntries(entries, nil); err != nil {
 		return nil, err
@@ -361,8 +363,8 @@ func checkEntries(entries []FrontierEntry, below []byte) error {
 	return nil
 }
 
-// values returns the values of those entries that are values. Values that an entry does not contain
-// are read by the loader. It returns nil if no entry is a value.
+// values returns the values of those entries that are values. The loader reads a value that the
+// entry does not contain. values returns nil if no entry is a value.
 func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
 	var data [][]byte
 	for i := range entries {

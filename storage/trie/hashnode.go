@@ -11,21 +11,21 @@ import (
 // hashNode describes a hash node: a subtree of which only hash and memory usage are in memory.
 //
 // Problem: most of a large state is not in memory. Several roots share the missing subtrees, and
-// readers, which take no lock, must be able to load them.
+// readers, which take no lock, must be able to load these subtrees.
 //
 // Invariants: loading changes no root. All roots that share a hash node share the loaded subtree. A
 // loaded subtree has the hash and memory usage of its hash node, or the load fails with ErrCorrupt.
 //
-// Outline: a node of kindHash has hash, memory usage and path. Its row (hashNodeRow) has what may
-// change: the top node of the loaded subtree, which is published atomically, and the number of the
-// version at which it was last used. A load reads outside the writer's lock and builds under it.
-// Two loads of the same node waste work but are no error. Sources are tried in order: a copy from
-// another forest (Borrow), a stale index, entries of the frontier, pairs of the flat state. Last
-// comes the source with which the hash node was made, in case the present source is on another
-// branch.
+// Outline: a node of kindHash has hash, memory usage and path. The row (hashNodeRow) of the hash
+// node has what may change: the top node of the loaded subtree, which is published atomically, and
+// the number of the version at which the subtree was last used. A load reads outside the writer's
+// lock and builds while it holds that lock. Two loads of the same node waste work but are no error.
+// Sources are tried in order: a copy from another forest (Borrow), a stale index, entries of the
+// frontier, pairs of the flat state. Last comes the source with which the hash node was made, in
+// case the present source is on another branch.
 //
 // There are millions of hash nodes, so their rows have no Go pointers. hashNode is assembled only
-// for a load. Rejected: a Go object with a mutex for each.
+// for a load. Rejected: a Go object with a mutex for each hash node.
 type hashNode struct {
 	path []byte       // nibbles, one a byte
 	src  *Source      // source of the forest when the hash node was made
@@ -192,13 +192,13 @@ type loadBuffer struct {
 	pairs   flatPairs
 }
 
-// loadBuffers are buffers for reuse. No node aliases them.
+// loadBuffers are buffers for reuse. No node aliases the buffers.
 var loadBuffers = sync.Pool{New: func() any { return new(loadBuffer) }}
 
 // maxLoadBuffer is the greatest capacity of a buffer that is kept for reuse, in bytes.
 const maxLoadBuffer = 16 << 10
 
-// done returns the buffer to the pool, unless it is too large.
+// done returns the buffer to the pool, unless the buffer is too large.
 func (g *loadBuffer) done() {
 	if cap(g.entries) > maxLoadBuffer/64 || cap(g.paths) > maxLoadBuffer || cap(g.pairs.data) > maxLoadBuffer {
 		return
@@ -208,13 +208,13 @@ func (g *loadBuffer) done() {
 	loadBuffers.Put(g)
 }
 
-// maxByPairs is the memory usage up to which a subtree is loaded from its pairs if its stored
-// entries are of another version.
+// maxByPairs is the memory usage up to which a subtree is loaded from its pairs if the subtree's
+// stored entries are of another version.
 const maxByPairs = 256 << 20
 
-// fetch reads what a subtree is built from. If rows is set, these are the entries of the highest
-// level within the subtree, if the source has any. Otherwise they are the subtree's pairs. got must
-// be empty.
+// fetch reads the data from which a subtree is built. If rows is set, fetch reads the entries of
+// the highest level within the subtree, if the source has any. Otherwise fetch reads the subtree's
+// pairs. got must be empty.
 func (f *Forest) fetch(got *loadBuffer, src *Source, n node, s *hashNode, rows bool) (err error) {
 	if rows {
 		if err = f.fetchRows(got, src, n, s); err == nil {
@@ -232,8 +232,8 @@ func (f *Forest) fetch(got *loadBuffer, src *Source, n node, s *hashNode, rows b
 	})
 }
 
-// fetchRows reads the stored entries of a subtree. It finds none if none are stored, or if the
-// subtree itself is the only entry: a large leaf.
+// fetchRows reads the stored entries of a subtree. fetchRows finds no entries if none are stored,
+// or if the subtree itself is the only entry: a large leaf.
 func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) error {
 	if src.Rows == nil || n.usage() < f.frontier {
 		return nil
@@ -259,8 +259,8 @@ func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) er
 	return checkEntries(got.entries, s.path)
 }
 
-// load returns the subtree of a hash node, and loads it if it is not in memory. Two concurrent
-// loads of the same node waste work but are no error.
+// load returns the subtree of a hash node. If the subtree is not in memory, load reads it from the
+// source. Two concurrent loads of one node waste work but are no error.
 func (f *Forest) load(n node) (uint32, error) {
 	row := f.hashNodes.get(n.child())
 	if now := f.clock.Load(); row.used.Load() != now {
@@ -291,7 +291,7 @@ func (f *Forest) loadLocked(n node) (uint32, error) {
 }
 
 // loadHashNode loads a hash node from the present source or, if that fails, from the source with
-// which it was made.
+// which the hash node was made.
 func (f *Forest) loadHashNode(n node, s *hashNode, locked bool) (uint32, error) {
 	src := f.source.Load()
 	ref, err := f.loadFrom(n, s, src, locked)
@@ -302,14 +302,15 @@ func (f *Forest) loadHashNode(n node, s *hashNode, locked bool) (uint32, error) 
 }
 
 // needsOriginal returns whether a subtree that was not found in src must be searched in the source
-// with which the hash node was made. This is so if src is another source and had other data. For
+// with which the hash node was made. It must if src is not that source and had different data. For
 // example, src may be on another branch.
 func (s *hashNode) needsOriginal(src *Source, err error) bool {
 	return errors.Is(err, ErrCorrupt) && s.src != nil && s.src != src
 }
 
-// loadFrom loads a hash node from a source. The source's stored entries may be of another version
-// than its pairs. If they do not have the expected hash, the pairs are used.
+// loadFrom loads a hash node from a source. The source's stored entries may be of a version other
+// than that of the source's pairs. If the entries do not have the expected hash, loadFrom uses the
+// pairs.
 func (f *Forest) loadFrom(n node, s *hashNode, src *Source, locked bool) (uint32, error) {
 	if src.Borrow != nil {
 		if ref, err := f.loadBorrowed(n, s, src, locked); ref != 0 || err != nil {
@@ -328,8 +329,8 @@ func (f *Forest) loadFrom(n node, s *hashNode, src *Source, locked bool) (uint32
 	return f.loadBy(n, s, src, src, false, locked)
 }
 
-// loadStale loads a hash node from the stale source. It returns 0 if the stale source has another
-// version of the subtree, or after any error. The caller then uses the source itself.
+// loadStale loads a hash node from the stale source. loadStale returns 0 if the stale source has
+// another version of the subtree, or after any error. The caller then uses the source itself.
 func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32 {
 	if src.Stale == nil {
 		return 0
@@ -344,7 +345,7 @@ func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32
 }
 
 // loadBy loads a hash node from the entries (if rows is set) or the pairs of the source `from`. src
-// becomes the source of the hash nodes in the loaded subtree. It returns 0 without an error if
+// becomes the source of the hash nodes in the loaded subtree. loadBy returns 0 without an error if
 // `from` has no entries.
 func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked bool) (uint32, error) {
 	got := loadBuffers.Get().(*loadBuffer)
@@ -360,7 +361,7 @@ func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked boo
 	if err != nil || rows && len(got.entries) == 0 {
 		return 0, err
 	}
-	mk := f.nodeWriter(n.birth()) // the loaded nodes belong to the same version as the hash node
+	mk := f.nodeWriter(n.birth()) // the loaded nodes belong to the version of the hash node
 	ref, err := mk.buildLoaded(n, s, src, got)
 	if err != nil {
 		mk.undo()
@@ -371,8 +372,8 @@ func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked boo
 	return ref, nil
 }
 
-// loadBorrowed copies the subtree of a hash node from the root that the source lends. It returns 0
-// if the source lends none.
+// loadBorrowed copies the subtree of a hash node from the root that the source lends. loadBorrowed
+// returns 0 if the source lends no root.
 func (f *Forest) loadBorrowed(n node, s *hashNode, src *Source, locked bool) (uint32, error) {
 	if !locked {
 		f.mu.Lock()
@@ -384,7 +385,7 @@ func (f *Forest) loadBorrowed(n node, s *hashNode, src *Source, locked bool) (ui
 	return f.copyBorrowed(n, s, src)
 }
 
-// buildLoaded builds the subtree of a hash node from what was read, and verifies it.
+// buildLoaded builds the subtree of a hash node from the data in got, and verifies the subtree.
 func (mk *nodeWriter) buildLoaded(n node, s *hashNode, src *Source, got *loadBuffer) (ref uint32, err error) {
 	if len(got.entries) == 0 {
 		return mk.subtreeOf(n, s, got.pairs)
@@ -398,7 +399,7 @@ func (mk *nodeWriter) buildLoaded(n node, s *hashNode, src *Source, got *loadBuf
 	return ref, mk.verify(n, s, ref)
 }
 
-// subtreeOf builds the subtree of a hash node from pairs, and verifies it.
+// subtreeOf builds the subtree of a hash node from pairs, and verifies the subtree.
 func (mk *nodeWriter) subtreeOf(n node, s *hashNode, pairs flatPairs) (uint32, error) {
 	path := pathNibs(s.path)
 	for k := range pairs.each {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ValueRef refers to a value of a root. It is valid while that root is held.
+// ValueRef refers to a value of a root. A ValueRef is valid while that root is held.
 type ValueRef struct {
 	ValueID
 	ref uint32
@@ -22,8 +22,8 @@ type Visit struct {
 }
 
 // Lookup finds key. rec, unless nil, records every node on the path of the key. If the key is
-// absent, it records the nodes down to where the path ends. The value is not recorded. Errors are
-// those of loading a subtree.
+// absent, Lookup records the nodes down to where the path ends. The value is not recorded. The
+// errors are the errors of loading a subtree.
 func (r *Root) Lookup(key []byte, rec *Recording) (v ValueRef, found bool, err error) {
 	v, _, found, err = r.walk(key, rec, nil, false, true)
 	return v, found, err
@@ -43,8 +43,8 @@ func (r *Root) Peek(key []byte) (value []byte, known bool) {
 	return r.Value(v, nil), true
 }
 
-// Path is Lookup that also appends the nodes on the path. Writes by contracts are charged by the
-// number of these nodes, whether they were recorded before or not.
+// Path does the same as Lookup, and also appends the nodes on the key's path to path. A contract
+// pays for a write by the number of these nodes, whether rec had recorded them before or not.
 func (r *Root) Path(key []byte, rec *Recording, path []Visit) (_ []Visit, v ValueRef, found bool, err error) {
 	v, path, found, err = r.walk(key, rec, path, true, true)
 	return path, v, found, err
@@ -60,7 +60,8 @@ func (r *Root) Get(key []byte, rec *Recording) ([]byte, error) {
 	return r.Value(v, rec), nil
 }
 
-// Prove returns the encodings of the nodes on the path of key, top first. NewPartial accepts them.
+// Prove returns the encodings of the nodes on the path of key, top first. NewPartial accepts these
+// encodings as a proof.
 func (r *Root) Prove(key []byte) ([][]byte, error) {
 	var rec Recording
 	if _, _, err := r.Lookup(key, &rec); err != nil {
@@ -73,7 +74,7 @@ func (r *Root) Prove(key []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// Value returns the bytes of v and records them. They are read-only and valid while r is held.
+// Value returns the bytes of v and records v. The bytes are read-only and valid while r is held.
 func (r *Root) Value(v ValueRef, rec *Recording) []byte {
 	f := r.forest
 	if rec != nil {
@@ -83,8 +84,8 @@ func (r *Root) Value(v ValueRef, rec *Recording) []byte {
 	return f.valueOf(f.arena.mem().at(v.ref))
 }
 
-// walk follows a key from the root. If collect is set, it appends the nodes to path. If load is not
-// set, it returns errNotLoaded where it reaches a node that is not in memory.
+// walk follows a key from the root. If collect is set, walk appends the nodes to path. If load is
+// not set, walk returns errNotLoaded where it reaches a node that is not in memory.
 func (r *Root) walk(key []byte, rec *Recording, path []Visit,
 	collect, load bool) (v ValueRef, _ []Visit, found bool, err error) {
 	f, ref, pos := r.forest, r.ref, 0
@@ -153,8 +154,8 @@ func refOf(ref uint32, n node) ValueRef {
 	return v
 }
 
-// resolve follows a reference. If it leads to a hash node, resolve returns the top of that node's
-// subtree, which it loads if needed. locked says that the caller is the writer.
+// resolve follows a reference. If the reference leads to a hash node, resolve returns the top of
+// that node's subtree, and loads the subtree if needed. locked says that the caller is the writer.
 func (f *Forest) resolve(ref uint32, locked bool) (uint32, node, error) {
 	n := f.arena.mem().at(ref)
 	if n.kind() != kindHash {

@@ -3,7 +3,7 @@ package trie
 import "bytes"
 
 // nibs is a run of n nibbles that starts at nibble off of b. The high half of a byte comes first
-// (nearcore nibble_slice.rs). It aliases b.
+// (nearcore nibble_slice.rs). A nibs aliases b.
 type nibs struct {
 	b      []byte
 	off, n int
@@ -167,8 +167,8 @@ func matchExt(key []byte, pos int, enc []byte) (int, bool) {
 	return e.n, commonPrefix(e, keyNibs(key, pos)) == e.n
 }
 
-// packNibbles joins nibbles, given as one in each byte, to bytes. If their number is odd, the last
-// one is dropped (nearcore ops/iter.rs key()).
+// packNibbles joins nibbles, of which path has one in each byte, to bytes. If the number of nibbles
+// is odd, packNibbles drops the last nibble (nearcore ops/iter.rs key()).
 func packNibbles(path []byte) []byte {
 	key := make([]byte, len(path)/2)
 	for i := range key {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// node is a node in memory, little-endian. It never changes once a root holds it. Fields that a
+// node is a node in memory, little-endian. A node never changes once a root holds it. Fields that a
 // walk reads come first:
 //
 //	 0 kind u8, 1 size class u8, 2 mask of children u16, 4 length of the encoded key u16 (hash node:
@@ -58,13 +58,15 @@ func (n node) rawAt() int { return bodyAt + 4*bits.OnesCount16(n.mask()) }
 // tailAt returns where the encoding ends.
 func (n node) tailAt() int { return n.rawAt() + int(n.rawLen()) }
 
-// raw returns the encoding. Its sha256 is the node's hash. A hash node has none.
+// raw returns the encoding. The sha256 of the encoding is the node's hash. A hash node has no
+// encoding.
 func (n node) raw() []byte {
 	from, to := n.rawAt(), n.tailAt()
 	return n[from:to:to]
 }
 
-// valueIDAt returns where the encoding names the value: its length u32, then its hash.
+// valueIDAt returns where the encoding names the value: the value's length u32, then the value's
+// hash.
 func (n node) valueIDAt() int {
 	if n[0] == kindLeaf {
 		return bodyAt + rawExt + n.extLen()

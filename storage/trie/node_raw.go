@@ -20,7 +20,7 @@ const (
 
 // TRIE_COSTS of nearcore (core/store/src/trie/mod.rs): the terms of memory_usage.
 const (
-	costNode    = 50 // usage of a node, and additionally of its value
+	costNode    = 50 // memory usage of a node; costs of the node's value are added to it
 	costKeyByte = 2  // usage of a byte of a hex-prefix encoded key
 	costValByte = 1  // usage of a byte of a value
 )
@@ -45,7 +45,7 @@ type RawNode struct {
 	MemoryUsage uint64              // memory usage of the whole subtree
 }
 
-// AppendBorsh appends the encoding. Its sha256 is the node's hash.
+// AppendBorsh appends the encoding. The sha256 of the encoding is the node's hash.
 func (n *RawNode) AppendBorsh(b []byte) []byte {
 	b = append(b, byte(n.Kind))
 	value := func() { b = append(borsh.AppendUint32(b, n.Value.Len), n.Value.Hash[:]...) }
@@ -67,8 +67,8 @@ func (n *RawNode) AppendBorsh(b []byte) []byte {
 	return borsh.AppendUint64(b, n.MemoryUsage)
 }
 
-// DecodeBorsh reads a node. Key aliases the input. Like nearcore it does not check whether the key
-// is well formed.
+// DecodeBorsh reads a node. Key aliases the input. Like nearcore, DecodeBorsh does not check
+// whether the key is well formed.
 func (n *RawNode) DecodeBorsh(r *borsh.Reader) {
 	*n = RawNode{Kind: Kind(r.Byte())}
 	value := func() { n.Value = ValueID{Len: r.Uint32(), Hash: primitives.ReadHash(r)} }

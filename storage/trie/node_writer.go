@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// value is a value for a new node: new bytes, or those of an existing node.
+// value is a value for a new node: new bytes, or the bytes of an existing node.
 type value struct {
 	ValueID
 	data   []byte
@@ -57,8 +57,9 @@ func (mk *nodeWriter) undo() {
 	mk.made = nil
 }
 
-// alloc returns a node with kind, class, mask, key length and birth set, the head of its encoding
-// written and the rest of its header cleared. extra is the size of its value.
+// alloc returns a node with kind, class, mask, key length and birth set, the head of the node's
+// encoding written and the rest of the node's header cleared. extra is the size of the node's
+// value.
 func (mk *nodeWriter) alloc(kind byte, mask uint16, ext, extra int) (uint32, node, error) {
 	rawAt := bodyAt + 4*bits.OnesCount16(mask)
 	tail := rawAt + int(rawLen(kind, mask, ext))
@@ -162,9 +163,9 @@ func (mk *nodeWriter) finishExtension(n node, child uint32) {
 	mk.seal(n, keyCost(n.extLen())+below.usage())
 }
 
-// branch makes a branch of those children that are not 0. v is its value, or nil. rest is the sum
-// of the children's memory usages. old is the branch that it replaces, or nil. The hashes of
-// children that both have are copied from old.
+// branch makes a branch of those children that are not 0. v is the new branch's value, or nil. rest
+// is the sum of the children's memory usages. old is the branch that the new branch replaces, or
+// nil. branch copies from old the hashes of children that old and the new branch have.
 func (mk *nodeWriter) branch(kids *[16]uint32, v *value, rest uint64, old node) (uint32, error) {
 	var mask uint16
 	for i, k := range kids {
@@ -218,8 +219,8 @@ func (mk *nodeWriter) usageOf(kids *[16]uint32) (rest uint64) {
 	return rest
 }
 
-// sub is a subtree under construction. The key of its top node depends on the node above. So if the
-// top is a leaf or an extension, it is made only once the node above is known.
+// sub is a subtree under construction. The key of its top node depends on the node above. So a top
+// that is a leaf or an extension is made only once the node above is known.
 type sub struct {
 	kind    subKind
 	emptied bool   // at some point in the ordered changes, the subtree was empty
@@ -239,7 +240,7 @@ const (
 	subNode                // a new branch
 )
 
-// commit makes the top node unless it exists, and returns its reference.
+// commit makes the top node unless the top node exists, and returns a reference to the top node.
 func (mk *nodeWriter) commit(s *sub) (uint32, error) {
 	switch s.kind {
 	case subNone:

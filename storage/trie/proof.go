@@ -20,13 +20,13 @@ const MaxProof = 64 << 20
 // maxUsage bounds the memory usage that a node of a proof may claim, so that sums cannot overflow.
 const maxUsage = 1 << 56
 
-// Partial is a trie of which only the nodes and values in a state proof are known. It has the
-// operations of a Root. They visit nodes in the same order and record the same nodes, but return
-// ErrMissing where the proof lacks a node.
+// Partial is a trie of which only the nodes and values in a state proof are known. A Partial has
+// the operations of a Root. These operations visit and record the nodes that a Root's operations
+// visit and record, in the same order, but return ErrMissing where the proof lacks a node.
 //
-// Nothing in a proof is trusted: nodes and values are looked up by the computed hash of their
-// string. If a string that should be a node is malformed, the error is ErrCorrupt. A Partial never
-// changes and is safe for concurrent use.
+// Nothing in a proof is trusted: a node or value is looked up by the computed hash of its string.
+// If a string that should be a node is malformed, the error is ErrCorrupt. A Partial never changes
+// and is safe for concurrent use.
 type Partial struct {
 	root    primitives.Hash
 	usage   uint64
@@ -40,9 +40,9 @@ type proofStrings struct {
 	index map[primitives.Hash]uint32
 }
 
-// newStrings are the strings that updates have made, possibly with duplicates. They are rarely
-// looked up, because usually only the root after a chunk is needed. So they are indexed only at the
-// first lookup.
+// newStrings are the strings that updates have made, possibly with duplicates. Lookups of new
+// strings are rare, because usually only the root after a chunk is needed. So new strings are
+// indexed only at the first lookup.
 type newStrings struct {
 	list   [][]byte
 	hashes []primitives.Hash
@@ -67,9 +67,10 @@ func (s *newStrings) find(h *primitives.Hash) (uint32, bool) {
 	return i, ok
 }
 
-// NewPartial makes a Partial from the byte strings of a proof, which it keeps, and the state root.
-// The order of strings does not matter, and duplicates count once. Strings that nothing refers to
-// are ignored, as in nearcore, which adds contract code to proofs. Errors: ErrMissing, ErrCorrupt.
+// NewPartial makes a Partial from the byte strings of a proof and the state root. The Partial keeps
+// the strings. The order of strings does not matter, and duplicates count once. Strings that
+// nothing refers to are ignored, as in nearcore, which adds contract code to proofs. Errors:
+// ErrMissing, ErrCorrupt.
 func NewPartial(strings [][]byte, root primitives.Hash) (*Partial, error) {
 	return newPartial(strings, root, MaxProof)
 }
@@ -94,7 +95,7 @@ func newPartial(strings [][]byte, root primitives.Hash, limit int) (*Partial, er
 	if root.IsZero() {
 		return p, nil
 	}
-	n, err := p.node(&root, nil) // read the root now, so that later reads of it cannot fail
+	n, err := p.node(&root, nil) // read the root now, so that no read after this one fails at the root
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +109,8 @@ func (p *Partial) Root() primitives.Hash { return p.root }
 // MemoryUsage returns the root node's memory usage, 0 for an empty trie.
 func (p *Partial) MemoryUsage() uint64 { return p.usage }
 
-// Find returns the string with a hash, whatever it contains: contract code is found in this way.
-// The string is read-only.
+// Find returns the string with a hash, whatever the string contains: contract code is found in this
+// way. The string is read-only.
 func (p *Partial) Find(h primitives.Hash) ([]byte, bool) {
 	ref := p.ref(&h)
 	if ref == 0 {
@@ -140,7 +141,7 @@ func (p *Partial) at(ref uint32) []byte {
 	return p.added.list[int(ref)-1-len(p.strings.list)]
 }
 
-// proofNode is a view of a node's encoding, which it aliases.
+// proofNode is a view of a node's encoding. A proofNode aliases the encoding.
 type proofNode struct {
 	kind  Kind
 	mask  uint16
@@ -189,7 +190,7 @@ func le32(b []byte) uint32 {
 
 func le64(b []byte) uint64 { return uint64(le32(b)) | uint64(le32(b[4:]))<<32 }
 
-// parseNode parses an encoding. ok is false if it is not the canonical encoding of a node.
+// parseNode parses an encoding. ok is false if s is not the canonical encoding of a node.
 func parseNode(s []byte) (n proofNode, ok bool) {
 	if len(s) < 1+rawUsage {
 		return n, false
@@ -250,7 +251,7 @@ func wellFormed(key []byte, leaf bool) bool {
 	return true
 }
 
-// node returns the node with a hash and records it.
+// node returns the node with a hash and records the node.
 func (p *Partial) node(h *primitives.Hash, rec *Recording) (proofNode, error) {
 	ref := p.ref(h)
 	if ref == 0 {
@@ -267,7 +268,7 @@ func (p *Partial) node(h *primitives.Hash, rec *Recording) (proofNode, error) {
 	return n, nil
 }
 
-// Value returns the bytes of a value, read-only, and records it.
+// Value returns the bytes of a value, read-only, and records the value.
 func (p *Partial) Value(v ValueID, rec *Recording) ([]byte, error) {
 	ref := p.ref(&v.Hash)
 	if ref == 0 {

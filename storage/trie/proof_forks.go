@@ -1,15 +1,15 @@
 package trie
 
-// Forks has the depths at which other keys of a trie diverge from a given key. It has only those
-// that the nodes on the path of the given key show.
+// Forks has the depths at which other keys of a trie diverge from a given key. Forks has only the
+// depths that the nodes on the path of the given key show.
 type Forks struct {
 	Depths []int // the depths in nibbles, ascending
 	Found  bool  // the key exists
-	// Alone is set only if the key is absent and its path ends within the key of a leaf or an
+	// Alone is set only if the key is absent and the key's path ends within the key of a leaf or an
 	// extension. Then there is no branch at the last depth.
 	Alone bool
 	// If Alone is set, Next is the nibble at the last depth in the key of that leaf or extension.
-	// It is EndNibble if the leaf's key ends there.
+	// Next is EndNibble if the leaf's key ends there.
 	Next byte
 }
 

@@ -69,17 +69,18 @@ func (p *Partial) walk(key []byte, rec *Recording, path []Visit,
 	return v, path, false, nil
 }
 
-// MaxScan bounds the nodes that one scan of a proof visits. It is needed because equal subtrees are
-// the same string, so that a small proof may describe a trie of any size. Valid chunks stay below
-// it: they scan only the keys of an account that may be deleted, which have 10,000 bytes in total.
+// MaxScan bounds the nodes that one scan of a proof visits. The bound is needed because equal
+// subtrees are the same string, so that a small proof may describe a trie of any size. Valid chunks
+// stay below the bound: they scan only the keys of an account that may be deleted, which have
+// 10,000 bytes in total.
 const MaxScan = 1 << 20
 
 // errStop ends a scan that yield stopped.
 var errStop = errors.New("trie: the scan was stopped by its caller")
 
 // Scan yields the pairs that Root.Scan yields, ascending, until yield returns false, and records
-// the same nodes in the same order. If after is not nil, it yields only keys greater than after,
-// and does not record the path to the first of them.
+// the nodes that Root.Scan records, in the same order. If after is not nil, Scan yields only keys
+// greater than after, and does not record the path to the first of these keys.
 func (p *Partial) Scan(prefix, after []byte, rec *Recording, yield func(key, value []byte) bool) error {
 	if p.root.IsZero() {
 		return nil
@@ -102,7 +103,7 @@ type partialScan struct {
 	p       *Partial
 	rec     *Recording
 	prefix  []byte
-	bounded bool // keys without the prefix may follow; the first of them ends the scan
+	bounded bool // keys without the prefix may follow; the first such key ends the scan
 	yield   func(key, value []byte) bool
 	path    []byte // nibbles, one a byte
 	nodes   int
@@ -202,7 +203,7 @@ func (s *partialScan) seek(h *primitives.Hash, rest nibs) error {
 }
 
 // from yields the pairs below a node whose keys are greater than the key of which rest is the part
-// below the node. It does not record the nodes on the path of that key.
+// below the node. from does not record the nodes on the path of that key.
 func (s *partialScan) from(h *primitives.Hash, rest nibs) error {
 	n, err := s.node(h, nil)
 	if err != nil {

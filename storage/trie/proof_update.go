@@ -49,7 +49,7 @@ func (n *proofUpdateNode) own() (usage uint64) {
 
 func (n *proofUpdateNode) usage() uint64 { return n.own() + n.rest }
 
-// without subtracts a child's usage from that of n's children.
+// without subtracts a child's memory usage from the memory usage of n's children.
 func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 	u := child.usage()
 	if u > n.rest {
@@ -60,8 +60,8 @@ func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 }
 
 // proofUpdater applies changes to the nodes of a proof, key by key, as nearcore does
-// (ops/insert_delete.rs, ops/squash.rs). The memory usages and the set of nodes that are read
-// depend on this order.
+// (ops/insert_delete.rs, ops/squash.rs). The memory usages, and which nodes are read, depend on
+// this order.
 type proofUpdater struct {
 	p     *Partial
 	rec   *Recording
@@ -89,7 +89,8 @@ func (g *proofUpdater) branch() *[16]link {
 	return &g.kids[len(g.kids)-1]
 }
 
-// updater begins an update that adds about room strings. Strings added by earlier updates are kept.
+// updater begins an update that adds about room strings. The new trie keeps strings that previous
+// updates added.
 func (p *Partial) updater(rec *Recording, room int) *proofUpdater {
 	made := &newStrings{list: make([][]byte, 0, room), hashes: make([]primitives.Hash, 0, room)}
 	if p.added != nil {
@@ -98,10 +99,10 @@ func (p *Partial) updater(rec *Recording, room int) *proofUpdater {
 	return &proofUpdater{p: p, rec: rec, out: &Partial{strings: p.strings, added: made}}
 }
 
-// Update returns the trie after the changes, which must be in strictly ascending order of keys. It
-// records the same old nodes as Forest.Update. p does not change. The result shares p's strings and
-// keeps the values of the changes. After an error nothing has changed except rec. Errors: ErrOrder,
-// ErrKeyLen, ErrMissing, ErrCorrupt.
+// Update returns the trie after the changes, which must be in strictly ascending order of keys.
+// Update records the old nodes that Forest.Update records. p does not change. The result shares p's
+// strings and keeps the values of the changes. After an error nothing has changed except rec.
+// Errors: ErrOrder, ErrKeyLen, ErrMissing, ErrCorrupt.
 func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
 	g := p.updater(rec, 4*len(changes))
 	root := g.node(proofUpdateNode{kind: noNode})
@@ -149,7 +150,8 @@ func (g *proofUpdater) finish(root *proofUpdateNode) (*Partial, error) {
 	return g.out, nil
 }
 
-// open returns the changeable node of a link, and reads it if it is unchanged so far.
+// open returns the changeable node of a link. If the node is unchanged so far, open reads it from
+// the proof.
 func (g *proofUpdater) open(l link) (*proofUpdateNode, error) {
 	if l.node != nil {
 		return l.node, nil
@@ -328,7 +330,7 @@ func (g *proofUpdater) squash(n *proofUpdateNode) error {
 	return nil
 }
 
-// extend makes n the node that has the key ext and leads to l. It reads l, because a leaf or an
+// extend makes n the node that has the key ext and leads to l. extend reads l, because a leaf or an
 // extension is joined with ext into one node.
 func (g *proofUpdater) extend(n *proofUpdateNode, ext nibs, l link) error {
 	child, err := g.open(l)
@@ -414,8 +416,8 @@ func (g *proofUpdater) hashOf(l link) (*primitives.Hash, error) {
 }
 
 // RetainIntervals returns the trie with only the keys in the intervals, and records what
-// Forest.RetainIntervals records (nearcore ops/resharding.rs retain_multi_range). It serves to
-// verify the state of a child of a split shard.
+// Forest.RetainIntervals records (nearcore ops/resharding.rs retain_multi_range). Validators use it
+// to verify the state of a child of a split shard.
 func (p *Partial) RetainIntervals(keep []Interval, rec *Recording) (*Partial, error) {
 	g := p.updater(rec, 0)
 	if p.root.IsZero() {

@@ -17,12 +17,12 @@ type Recorded struct {
 }
 
 // Recording collects the distinct byte strings that reads and updates of one forest touch, in the
-// order of their first touch, and sums their lengths (nearcore TrieRecorder; the charge of 2000 for
-// a removal is added by the caller).
+// order of their first touch, and sums the lengths of these strings (nearcore TrieRecorder; the
+// caller adds the charge of 2000 for a removal).
 //
-// The zero value is empty and usable. It is not safe for concurrent use: concurrent readers use
-// separate recordings and join them with Merge. While a Recording is in use, the roots that were
-// read must stay held, because the Recording refers to their nodes.
+// The zero value is empty and usable. A Recording is not safe for concurrent use: concurrent
+// readers use separate recordings and join these recordings with Merge. While a Recording is in
+// use, the roots that were read must stay held, because the Recording refers to their nodes.
 type Recording struct {
 	forest  *Forest
 	proof   *Partial // proof whose nodes are recorded; nil: nodes of forest are recorded
@@ -33,14 +33,14 @@ type Recording struct {
 }
 
 const (
-	linearEntries = 16   // up to this number of entries, they are searched without a table
+	linearEntries = 16   // up to this number of entries, find searches the entries without a table
 	recentNodes   = 1024 // size of Recording.recent; nearly all lookups begin with the same nodes
 )
 
 // Len returns the number of recorded strings.
 func (r *Recording) Len() int { return len(r.entries) }
 
-// Size returns their total length in bytes.
+// Size returns the total length in bytes of the recorded strings.
 func (r *Recording) Size() uint64 { return r.size }
 
 // Entries returns the recorded strings, oldest first. The slice is read-only and valid until the
@@ -135,8 +135,8 @@ func (e *Recorded) has(word uint64, h []byte) bool {
 	return binary.LittleEndian.Uint64(e.Hash[:]) == word && bytes.Equal(e.Hash[8:], h[8:32])
 }
 
-// find returns the slot of the string with hash h, or the free slot for it. ref, unless 0, is the
-// reference of the node, and value says that the string is a value.
+// find returns the slot of the string with hash h, or the free slot for the string. ref, unless 0,
+// is the reference of the string's node, and value means that the string is a value.
 func (r *Recording) find(h []byte, ref uint32, value bool) (slot int, found bool) {
 	word := binary.LittleEndian.Uint64(h)
 	if r.table == nil {
@@ -183,7 +183,7 @@ func (r *Recording) add(h []byte, length, ref uint32, value bool) {
 	case r.table == nil && n > linearEntries, r.table != nil && 2*n > len(r.table):
 		r.table = make([]recordSlot, max(4*linearEntries, 4*len(r.table)))
 		r.fill()
-		if len(r.table) > recentNodes && r.recent == nil { // small recordings, which most are, do not need it
+		if len(r.table) > recentNodes && r.recent == nil { // most recordings are small and do not need recent
 			r.recent = make([]uint32, recentNodes)
 		}
 	case r.table != nil:
@@ -214,8 +214,8 @@ func (r *Recording) addRef(h []byte, length, ref uint32) {
 	}
 }
 
-// wasRecent returns whether ref was the last reference with the same low bits. It then stores ref
-// as the last one.
+// wasRecent returns whether ref was the last reference with these low bits. wasRecent then stores
+// ref as the last reference.
 func (r *Recording) wasRecent(ref uint32) bool {
 	at := &r.recent[ref%recentNodes]
 	if *at == ref {

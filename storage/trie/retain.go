@@ -65,9 +65,9 @@ func Kept(keep []Interval, key []byte) bool {
 }
 
 // RetainIntervals derives a root with only those keys of r that are in one of the intervals. rec
-// records the nodes that nearcore reads (ops/resharding.rs). These are the root, every child of a
-// node in which an interval begins or ends, and the nodes that are merged (squashed) when branches
-// lose children.
+// records the nodes that nearcore reads (ops/resharding.rs). These nodes are the root, every child
+// of a node in which an interval begins or ends, and the nodes that are merged (squashed) when
+// branches lose children.
 func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Root, error) {
 	if r.forest != f {
 		panic("trie: root of another forest")
@@ -114,8 +114,8 @@ func (re *retainer) keeps(path []byte) bool {
 	return false
 }
 
-// decide returns whether all keys below path stay, or none of them. If both are false, some may
-// stay.
+// decide returns whether all keys below path stay, or none does. If all and none are false, some
+// keys may stay.
 func (re *retainer) decide(path []byte) (all, none bool) {
 	none = true
 	for i := range re.from {
@@ -136,8 +136,8 @@ func (re *retainer) discard(ref uint32) {
 	re.killed = append(re.killed, d)
 }
 
-// look records the read of a child, because nearcore loads a child before it decides whether to
-// keep it. Without a recorder the child is not loaded.
+// look records the read of a child, because nearcore loads a child before nearcore decides whether
+// to keep it. Without a recorder the child is not loaded.
 func (re *retainer) look(ref uint32) error {
 	if re.rec == nil {
 		return nil
@@ -220,8 +220,8 @@ func (re *retainer) retain(ref uint32, path []byte) (sub, error) {
 }
 
 // Inherit makes a root that equals r, a root of another forest that the source lends. Nothing is
-// copied at first. When a subtree is first read, a few of its nodes are copied, without hashing
-// them again.
+// copied at first. When a subtree is first read, a few nodes of the subtree are copied, without
+// hashing them again.
 func (f *Forest) Inherit(r *Root) (*Root, error) {
 	f.mu.Lock()
 	defer f.unlock()
@@ -251,8 +251,8 @@ func (mk *nodeWriter) hashNode(n node, path []byte) (uint32, error) {
 }
 
 // copyBorrowed copies the top of the subtree of the hash node n from the root that the source
-// lends, for the child of a split shard. It returns 0 if that root is gone. The caller holds the
-// writer's lock.
+// lends, for the child of a split shard. copyBorrowed returns 0 if that root is gone. The caller
+// holds the writer's lock.
 func (f *Forest) copyBorrowed(n node, s *hashNode, src *Source) (ref uint32, err error) {
 	if src.Borrow == nil {
 		return 0, nil
@@ -311,9 +311,9 @@ func (r *Root) at(path []byte) (uint32, error) {
 // nodes, with up to 16 hash nodes below each.
 const copyLevels = 2
 
-// copy copies the node at ref of another forest, and nodes below it. A subtree that is loaded as
-// one unit is copied completely. Of a larger subtree, the given number of levels is copied, with
-// hash nodes below.
+// copy copies the node at ref of the forest other, and nodes below that node. A subtree that is
+// loaded as one unit is copied completely. Of a larger subtree, the given number of levels is
+// copied, with hash nodes below.
 func (mk *nodeWriter) copy(other *Forest, ref uint32, path []byte, levels int) (uint32, error) {
 	_, n, err := other.resolve(ref, false)
 	if err != nil {

@@ -2,12 +2,12 @@ package trie
 
 import "bytes"
 
-// Scanner iterates over pairs in ascending order of keys. It behaves like nearcore's iterator
-// (ops/iter.rs), which includes when it reads which nodes.
+// Scanner iterates over pairs in ascending order of keys. A Scanner behaves like nearcore's
+// iterator (ops/iter.rs), and also reads the same nodes at the same moments.
 //
 //	for s := root.Scan(prefix, nil, rec); s.Next(); { use(s.Key(), s.Value()) }
 //
-// It is not safe for concurrent use, and its root must stay held.
+// A Scanner is not safe for concurrent use, and its root must stay held.
 type Scanner struct {
 	root   *Root
 	rec    *Recording
@@ -26,7 +26,7 @@ type trailNode struct {
 	ref    uint32
 	n      node
 	status int8 // one of the statuses below
-	bound  bool // the node is above the prefix, so only one of its children belongs to the scan
+	bound  bool // the node is above the prefix, so only one child of the node belongs to the scan
 }
 
 // Statuses of a trailNode, in the order in which a scan goes through them. Between at and exiting
@@ -39,9 +39,10 @@ const (
 )
 
 // Scan returns the pairs whose keys begin with prefix. rec may be nil. If after is nil, rec records
-// the nodes down to the prefix at once, and nodes and values below as the scan reaches them. If
-// after is not nil, only keys greater than after are returned. Then, as in nearcore, neither the
-// path to the first of these nor the node at which the scan ends is recorded.
+// the nodes down to the prefix at once, and the nodes and values below the prefix as the scan
+// reaches them. If after is not nil, the Scanner returns only keys greater than after. In that
+// case, as in nearcore, rec records neither the path to the first of these keys nor the node at
+// which the scan ends.
 func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
 	s := &Scanner{root: r, rec: rec}
 	if after == nil {

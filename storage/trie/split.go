@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrNoSplit means that a trie has no account at which it could be split. nearcore then proposes
-// nothing.
+// ErrNoSplit means that a trie has no account at which the trie could be split. nearcore then
+// proposes nothing.
 var ErrNoSplit = errors.New("trie: there is no account at which to split the shard")
 
 // imbalance returns the difference of the two halves.
@@ -30,7 +30,7 @@ var (
 
 // FindSplit returns the account that splits r into halves of about equal memory usage (nearcore
 // split.rs find_trie_split). rec records the nodes that nearcore's search reads, which count
-// against the chunk's limits. The error is ErrNoSplit, or that of loading a subtree.
+// against the chunk's limits. The error is ErrNoSplit, or an error of loading a subtree.
 func (r *Root) FindSplit(rec *Recording) (primitives.TrieSplit, error) {
 	f := r.forest
 	return findSplit(r.ref, func(ref uint32) (splitNode[uint32], error) {
@@ -156,8 +156,8 @@ func (s *splitter[P]) children(st *stage[P]) (sums [16]uint64, err error) {
 	return sums, nil
 }
 
-// own returns the memory usage of the current node without what is below it. Inside a key, the node
-// itself counts as below.
+// own returns the memory usage of the current node without the nodes below it. Inside a key, the
+// node itself counts as below.
 func (s *splitter[P]) own(st *stage[P]) (uint64, error) {
 	switch {
 	case st.at == atLeaf:
@@ -194,8 +194,8 @@ func (s *splitter[P]) under(st *stage[P], path []byte) (uint64, error) {
 	case len(path) == 0:
 		return st.usage, nil
 	case st.at == inside:
-		// As in nearcore, a node whose key ends within path counts as nothing, although its child
-		// may continue along path.
+		// As in nearcore, a node whose key ends within path counts as nothing, although the node's
+		// child may continue along path.
 		if commonPrefix(st.rest, pathNibs(path)) == len(path) {
 			return st.usage, nil
 		}
@@ -260,7 +260,7 @@ func (s *splitter[P]) allOwn() (total uint64, err error) {
 }
 
 // find descends towards the middle of the memory usage and keeps the best split on the way. Of
-// equally good ones it keeps the first.
+// equally good splits, find keeps the first.
 func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 	found := false
 	try := func() error {
@@ -377,8 +377,8 @@ func (s *splitter[P]) step(nibble byte) error {
 	return s.stepBy(nibble, sums)
 }
 
-// stepBy moves one nibble down in all columns. The memory usage of parents and lower siblings is
-// added to the left side, that of higher siblings to the right side.
+// stepBy moves one nibble down in all columns. stepBy adds the memory usage of parents and lower
+// siblings to the left side, and the memory usage of higher siblings to the right side.
 func (s *splitter[P]) stepBy(nibble byte, sums [16]uint64) error {
 	own, err := s.allOwn()
 	if err != nil {
@@ -401,10 +401,11 @@ func (s *splitter[P]) stepBy(nibble byte, sums [16]uint64) error {
 	return nil
 }
 
-// best returns the better of two splits at the current path. One is at the account itself, which
-// then goes right with everything below it. The other is after the account, at its name with "-0"
-// appended, so that the account goes left with its keys and data. If both are equally good, it
-// returns the first. ok is false if neither is a valid account ID.
+// best returns the better of two splits at the current path. The first split is at the account
+// itself, which then goes right with everything below it. The second split is after the account, at
+// the account's name with "-0" appended, so that the account goes left with its keys and data. If
+// both splits are equally good, best returns the first. ok is false if neither boundary is a valid
+// account ID.
 func (s *splitter[P]) best() (best primitives.TrieSplit, ok bool, err error) {
 	if len(s.path)%2 != 0 || len(s.path) > 2*primitives.MaxAccountIDLen {
 		return best, false, nil

@@ -51,7 +51,7 @@ func (r *Root) Part(id PartID) ([][]byte, error) {
 
 // Part is a validated part of a state.
 type Part struct {
-	Pairs []Change // pairs by ascending key; their bytes alias the part's strings
+	Pairs []Change // pairs by ascending key; the bytes of the pairs alias the part's strings
 	// Frontier has, for each level, the subtrees that begin in the part or extend into it, and the
 	// values of branches above these subtrees.
 	Frontier [Levels][]FrontierEntry
@@ -197,12 +197,12 @@ func (s *proofNodes) data(n *partNode[primitives.Hash]) ([]byte, error) {
 }
 
 // partWalk visits a part in nearcore's order (state_parts.rs find_state_part_boundary, ops/iter.rs
-// visit_nodes_interval). The nodes and values that it visits are the part.
+// visit_nodes_interval). The nodes and values that the walk visits are the part.
 type partWalk[P comparable] struct {
 	src    partNodes[P]
 	levels [Levels]uint64 // limits of the frontier's levels
-	part   *Part          // receives the content that is found; nil: content is not collected
-	end    []byte         // path at which the walk ends, one nibble a byte; nil: it ends at the end of the trie
+	part   *Part          // receives the content that the walk finds; nil: the walk collects no content
+	end    []byte         // path at which the walk ends, one nibble a byte; nil: the walk ends at the end of the trie
 	path   []byte         // path to the current node, one nibble a byte
 }
 
@@ -294,11 +294,11 @@ func checkWholeKey(path []byte) error {
 	return nil
 }
 
-// ended returns whether the path is at the end or after it.
+// ended returns whether the current path is at w.end or after w.end.
 func (w *partWalk[P]) ended() bool { return w.end != nil && bytes.Compare(w.path, w.end) >= 0 }
 
-// below visits the subtree of the node at. If bounded is set, it skips keys before `from`. Frontier
-// entries are still needed for the subtree on the levels lower than `above`.
+// below visits the subtree of the node at. If bounded is set, below skips keys before `from`.
+// Frontier entries are still needed for the subtree on the levels lower than `above`.
 func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	var n partNode[P]
 	if err := w.src.node(at, &n); err != nil {
@@ -323,8 +323,8 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 		if bounded {
 			if l := commonPrefix(n.key, from); l == n.key.n {
 				w.path = n.key.appendNibbles(w.path)
-				// The path to the beginning of the part is visited even if it is after the part's
-				// end.
+				// The path to the beginning of the part is visited even if that path is after the
+				// part's end.
 				return w.below(n.child, from.from(l), true, above)
 			}
 			if compareNibs(n.key, from) < 0 {
@@ -370,8 +370,9 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 }
 
 // entries adds a frontier entry for the node at the path, on each level lower than `above` on which
-// the node is an entry. A node is an entry if its usage is below the limit, or if it is a leaf.
-// entries returns the level below which the node's descendants still need entries.
+// the node is an entry. A node is an entry of a level if the node's usage is below the level's
+// limit, or if the node is a leaf. entries returns the level below which the node's descendants
+// still need entries.
 func (w *partWalk[P]) entries(n *partNode[P], above int) int {
 	rest := 0
 	for level := range above {

@@ -16,15 +16,16 @@ type Change struct {
 	Known bool
 }
 
-// Update derives a root from r by changes, which must be in strictly ascending order of keys. It
-// applies them in one descent, so each changed node is made and hashed only once. r does not
-// change.
+// Update derives a root from r by changes, which must be in strictly ascending order of keys.
+// Update applies all changes in one descent, so each changed node is made and hashed only once. r
+// does not change.
 //
 // rec, unless nil, records every old node that nearcore reads. nearcore updates key by key
-// (ops/insert_delete.rs, ops/squash.rs). It reads the root, even without changes, and all nodes on
-// the paths. It also reads any sibling that is alone in its branch after one of the deletions, even
-// if a later change adds a child to the branch again. Old values are not read. After an error
-// nothing has changed. Errors: ErrOrder, ErrKeyLen, ErrFull, and those of loading a subtree.
+// (ops/insert_delete.rs, ops/squash.rs). nearcore reads the root, even without changes, and all
+// nodes on the paths of the keys. nearcore also reads any sibling that is alone in its branch after
+// one of the deletions, even if a following change adds a child to the branch again. Old values are
+// not read. After an error nothing has changed. Errors: ErrOrder, ErrKeyLen, ErrFull, and errors of
+// loading a subtree.
 func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error) {
 	if r.forest != f {
 		panic("trie: root of another forest")
@@ -61,7 +62,7 @@ type updater struct {
 }
 
 // cursor is a position in the old trie: the node at ref without the first skip nibbles of its key.
-// A new node above it contains these nibbles. The zero cursor is an empty position.
+// A new node above that node contains these nibbles. The zero cursor is an empty position.
 type cursor struct {
 	ref  uint32
 	skip int
@@ -91,7 +92,7 @@ func (u *updater) kill(ref uint32) {
 	u.killed = append(u.killed, deadOf(ref, u.mem.at(ref)))
 }
 
-// open returns the node at ref, through a hash node if needed, and records it.
+// open returns the node at ref, through a hash node if needed, and records the node.
 func (u *updater) open(ref uint32) (uint32, node, error) {
 	ref, n, err := u.look(ref)
 	if err == nil {
@@ -151,7 +152,7 @@ func (u *updater) apply(c cursor, depth int, ops []Change) (sub, error) {
 	if err != nil {
 		return sub{}, err
 	}
-	if ref != c.ref { // c.ref is a hash node; it is kept or killed together with the loaded top node
+	if ref != c.ref { // c.ref is a hash node; the hash node is kept or killed together with the loaded top node
 		if s.kind == subOld {
 			s.ref = c.ref
 		} else {
@@ -182,7 +183,7 @@ func (u *updater) old(c cursor) (sub, error) {
 func (u *updater) applyLeaf(c cursor, n node, depth int, ops []Change) (sub, error) {
 	ext := extNibs(n.ext()).from(c.skip)
 	// hit is the index of the change to the leaf's own key. sets counts the changes that set other
-	// keys; before counts those among them whose keys are lower than the leaf's.
+	// keys; before counts those of these changes whose keys are below the leaf's key.
 	hit, sets, before := -1, 0, 0
 	for i := range ops {
 		switch o := compareNibs(keyNibs(ops[i].Key, depth), ext); {
@@ -231,7 +232,7 @@ func bytesOf(x nibs) []byte {
 	return concat(nibs{x.b, x.off, 1}, x.from(1)).b[:x.n/2]
 }
 
-// killUncut kills the node at c, unless cutting its key has killed it already.
+// killUncut kills the node at c, unless cutting the node's key has killed the node already.
 func (u *updater) killUncut(c cursor) {
 	if c.skip == 0 {
 		u.kill(c.ref)
@@ -380,9 +381,9 @@ func (b *branchState) keepsTwo(ops []Change) bool {
 	return kept&(kept-1) != 0
 }
 
-// applyBranch applies ops to a branch. Like nearcore, it counts the children after each change, to
-// record the nodes that nearcore reads. If a deletion leaves a branch with one child and no value,
-// nearcore squashes the branch and reads the child.
+// applyBranch applies ops to a branch. Like nearcore, applyBranch counts the children after each
+// change, to record the nodes that nearcore reads. If a deletion leaves a branch with one child and
+// no value, nearcore squashes the branch and reads that child.
 func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 	var res [16]sub
 	var done uint16
@@ -409,7 +410,7 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 				return u.touch(b.kids[i].ref)
 			}
 		}
-		return nil // the only child is new, so it need not be read
+		return nil // the only child is new, so the child need not be read
 	}
 	stays := b.keepsTwo(ops) // if set, the branch stays, so its children's nodes can be made at once
 	if 2*len(ops[0].Key) == b.depth {
@@ -475,8 +476,8 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 }
 
 // restOf returns the sum of the memory usages of a branch's new children. If n is the old branch,
-// it starts with the sum of the old children and visits only the children that changed, because the
-// others are likely not in the processor's cache.
+// restOf starts with the sum of the old children and visits only the children that changed, because
+// the unchanged children are likely not in the processor's cache.
 func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 	if n == nil {
 		return u.usageOf(refs)

@@ -10,7 +10,7 @@ import (
 
 // Most updates only set keys, most of which exist. Then no node disappears, and only a leaf or an
 // extension that is split gets another key. So new nodes can be made at once, by copying the old
-// ones and overwriting what differs.
+// nodes and overwriting what changes.
 
 // onlySets returns whether no change is a deletion.
 func onlySets(ops []Change) bool {
@@ -23,7 +23,7 @@ func onlySets(ops []Change) bool {
 }
 
 // set applies changes to the subtree at place, which is depth nibbles deep. There must be at least
-// one change and no deletion, and the keys of all changes must begin with the subtree's path. It
+// one change and no deletion, and the keys of all changes must begin with the subtree's path. set
 // returns the new top node, or place if nothing changed.
 func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	ref, n, err := u.look(place)
@@ -48,13 +48,14 @@ func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	if made == ref {
 		return place, nil
 	}
-	if place != ref { // place is a hash node; it is replaced together with the loaded top node
+	if place != ref { // place is a hash node; the hash node is replaced together with the loaded top node
 		u.kill(place)
 	}
 	return made, nil
 }
 
-// setLeaf sets the value of a leaf. If ops set other keys, it builds a new subtree.
+// setLeaf sets the value of a leaf. If ops set keys other than the leaf's, setLeaf builds a new
+// subtree.
 func (u *updater) setLeaf(ref uint32, n node, depth int, ops []Change) (uint32, error) {
 	if len(ops) > 1 || !matchLeaf(ops[0].Key, depth, n.ext()) {
 		s, err := u.applyLeaf(cursor{ref: ref}, n, depth, ops)
@@ -78,8 +79,8 @@ func (u *updater) setLeaf(ref uint32, n node, depth int, ops []Change) (uint32, 
 	return made, nil
 }
 
-// setExtension applies ops to what is below an extension. If a key diverges from the extension, it
-// builds a new subtree.
+// setExtension applies ops to what is below an extension. If a key diverges from the extension,
+// setExtension builds a new subtree.
 func (u *updater) setExtension(ref uint32, n node, depth int, ops []Change) (uint32, error) {
 	l, first := matchExt(ops[0].Key, depth, n.ext())
 	_, last := matchExt(ops[len(ops)-1].Key, depth, n.ext())
@@ -109,7 +110,7 @@ func (u *updater) setExtension(ref uint32, n node, depth int, ops []Change) (uin
 
 // setBranch changes a branch.
 func (u *updater) setBranch(ref uint32, n node, depth int, ops []Change) (uint32, error) {
-	var val *value // the branch's new value; nil: it does not change
+	var val *value // the branch's new value; nil: the value does not change
 	if 2*len(ops[0].Key) == depth {
 		v := newValue(ops[0].Value)
 		if !n.hasValue() || v.Len != n.valueLen() || !bytes.Equal(v.Hash[:], n.valueHash()) {

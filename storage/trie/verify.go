@@ -10,11 +10,11 @@ import (
 // frontier is finer.
 const maxPairsCheck = 64 << 10
 
-// Verify loads up to n subtrees of r and verifies their hashes. It starts after the path `after`;
-// nil: at the beginning. It returns the path from which to continue, or nil when all subtrees are
-// done. Unless keep is set, it frees each subtree that it loaded, so that it only checks what is
-// stored. It skips subtrees in memory, because they were verified when they were loaded. Errors:
-// ErrCorrupt, those of loading.
+// Verify loads up to n subtrees of r and verifies the hashes of these subtrees. Verify starts after
+// the path `after`; nil: at the beginning. Verify returns the path from which to continue, or nil
+// when all subtrees are done. Unless keep is set, Verify frees each subtree that it loaded, so that
+// it only checks what is stored. Verify skips subtrees in memory, because each was verified when it
+// was loaded. Errors: ErrCorrupt, errors of loading.
 func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
 	v := verifier{f: r.forest, after: after, left: n, keep: keep}
 	if r.ref == 0 {
@@ -73,16 +73,16 @@ func (v *verifier) walk(ref uint32) error {
 	return nil
 }
 
-// passed returns whether the whole subtree at path was verified by earlier calls, which ended at
-// v.after. `above` means that the subtree is verified in parts. In that case it is not done if
-// v.after lies within it.
+// passed returns whether the whole subtree at path was verified by previous calls, which ended at
+// v.after. `above` means that the subtree is verified in parts. In that case the subtree is not
+// done if v.after lies within it.
 func (v *verifier) passed(path []byte, above bool) bool {
 	return v.after != nil && bytes.Compare(path, v.after) <= 0 && !(above && bytes.HasPrefix(v.after, path))
 }
 
 // check verifies a subtree and keeps nothing of it in memory. A small subtree is verified by its
-// pairs. A large one is verified by the entries of the level below, and then each of these entries
-// is checked.
+// pairs. A large subtree is verified by the entries of the level below, and then each of these
+// entries is checked.
 func (v *verifier) check(e FrontierEntry, s *hashNode) error {
 	if e.IsValue || v.left == 0 || v.passed(e.Path, e.Size >= maxPairsCheck && e.Size >= v.f.frontier) {
 		return nil
@@ -116,9 +116,9 @@ func hashNodeOf(e *FrontierEntry) node {
 	return n
 }
 
-// checked builds a hash node's subtree from the stored entries or pairs, verifies it and frees it
-// again. It returns the entries. If it returns neither entries nor an error, none are stored or
-// they are of another version, so nothing is verified yet.
+// checked builds a hash node's subtree from the stored entries or pairs, verifies the subtree and
+// frees it again. checked returns the entries. If checked returns neither entries nor an error, no
+// entries are stored or the stored entries are of another version, so nothing is verified yet.
 func (f *Forest) checked(n node, s *hashNode, rows bool) ([]FrontierEntry, error) {
 	src := f.source.Load()
 	entries, err := f.checkedFrom(n, s, src, rows)
@@ -146,8 +146,9 @@ func (f *Forest) checkedFrom(n node, s *hashNode, src *Source, rows bool) ([]Fro
 }
 
 // Preload loads the subtrees of r that have a memory usage of at least `limit` from their stored
-// entries. After that, the first visit to a subtree costs only one page of entries or pairs. It
-// continues until all are loaded or stop returns true. par runs its calls in parallel.
+// entries. After that, the first visit to a subtree costs only one page of entries or pairs.
+// Preload continues until all these subtrees are loaded or stop returns true. par runs its calls in
+// parallel.
 func (r *Root) Preload(limit uint64, par func(n int, do func(i int)), stop func() bool) error {
 	f := r.forest
 	limit = max(limit, f.frontier)
