@@ -24,13 +24,22 @@ type Options struct {
 	Chain *ChainSpec
 	// Store is the open store. Required. The caller closes it after Engine.Close.
 	Store *storage.Store
+
+	// Execution.
+
 	// VM executes contracts. nil: contract calls fail.
 	VM action.VM
+	// Par runs receipts of a chunk in parallel. nil: receipts run one after another.
+	Par apply.Par
 	// Upgrades determines the protocol version for which this node's blocks vote. nil: the schedule
 	// of neard without an override.
 	Upgrades *epoch.UpgradeSchedule
-	// Par runs receipts of a chunk in parallel. nil: receipts run one after another.
-	Par apply.Par
+	// CorruptInput changes the input of new chunks. The simulator sets CorruptInput to test that
+	// the checks detect wrong results. nil: no change.
+	CorruptInput func(*apply.Input)
+
+	// Signatures and checks.
+
 	// Signature verifies the signatures of transactions in chunks. nil: every signature is
 	// verified. A node passes a signature.Checker, which skips signatures that were verified when
 	// the RPC or the mempool received the transactions.
@@ -41,9 +50,22 @@ type Options struct {
 	// VRF verifies the random value of blocks. nil: primitives.VerifyVRF, with a cache of decoded
 	// public keys.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
+	// Now returns the time in ns since 1970. The engine refuses peers' blocks and headers whose
+	// timestamps are too far in the future. nil: timestamps are not compared with a clock.
+	Now func() uint64
 	// MaxHeightJump is the maximum number of heights by which a block may be above the tip. Nodes
 	// pass the length of 20 epochs. 0: no bound, for a sandbox, which may be fast-forwarded.
 	MaxHeightJump primitives.Height
+	// PartialBodies makes the engine accept blocks of a block feed, whose bodies have only the
+	// chunk headers (chain.ValidateView). If PartialBodies is false, bodies must be complete.
+	PartialBodies bool
+	// GapBlocks bounds how long a transaction with a strict nonce waits for the transactions with
+	// lower nonces. The transaction waits for at most this many blocks after its reference block.
+	// 0: DefaultGapBlocks.
+	GapBlocks primitives.Height
+
+	// Tracked shards.
+
 	// Tracks returns whether this node tracks a shard. nil: this node tracks all shards. The engine
 	// keeps a shard that is already in the store until the shard is split.
 	Tracks Track
@@ -53,6 +75,9 @@ type Options struct {
 	// Assigned are validators. If Scheduled is set, the engine also holds the shards for which
 	// these validators produce chunks. These shards may change in each epoch.
 	Assigned []primitives.AccountID
+
+	// State snapshots for peers.
+
 	// Snapshots makes the engine keep the states at the sync blocks of the last two epochs, so that
 	// peers can fetch them (Part). If Snapshots is false, Open removes stored snapshots, unless
 	// Inspect is set.
@@ -60,15 +85,20 @@ type Options struct {
 	// SyncPointEpochs is the number of epochs for which the data of the last sync block is kept if
 	// no sync block follows. 0: DefaultSyncPointEpochs.
 	SyncPointEpochs int
-	// Warn receives ErrUpgradeNeeded and the errors that the engine ignores (ErrFarBehind,
-	// ErrNoPoint). The engine calls it on any goroutine. nil: the errors are dropped.
-	Warn func(error)
+
+	// Memory.
+
+	// StateBytes is the approximate maximum memory of all trie nodes in bytes. 0: no maximum.
+	StateBytes uint64
+	// Tries are the options of the forests. The engine ignores the sources in Tries. The zero value
+	// has production sizes; tests use small sizes.
+	Tries trie.Options
+	// ResidentBlocks is the number of newest blocks that stay complete in memory while finality
+	// stalls (block_evict.go). 0: maxAboveFlatHead.
+	ResidentBlocks int
 	// MainResults is the maximum number of cached results of main transitions in witnesses, for each
 	// shard. 0: DefaultMainResults. Negative, for tests: no cache.
 	MainResults int
-	// Inspect is for tools that only read. If Inspect is set, Open does not remove stored data that
-	// these options do not require.
-	Inspect bool
 	// ProofBytes bounds the memory in bytes of the state proofs that are kept for witnesses. 0: no
 	// proofs are kept; the engine makes each proof on demand.
 	ProofBytes int64
@@ -77,29 +107,17 @@ type Options struct {
 	// different validators, the validator's shards of the next epoch count too. If ProofsFor is
 	// empty, proofs of all chunks are kept.
 	ProofsFor primitives.AccountID
-	// StateBytes is the approximate maximum memory of all trie nodes in bytes. 0: no maximum.
-	StateBytes uint64
-	// Tries are the options of the forests. The engine ignores the sources in Tries. The zero value
-	// has production sizes; tests use small sizes.
-	Tries trie.Options
-	// GapBlocks bounds how long a transaction with a strict nonce waits for the transactions with
-	// lower nonces. The transaction waits for at most this many blocks after its reference block.
-	// 0: DefaultGapBlocks.
-	GapBlocks primitives.Height
-	// ResidentBlocks is the number of newest blocks that stay complete in memory while finality
-	// stalls (block_evict.go). 0: maxAboveFlatHead.
-	ResidentBlocks int
-	// CorruptInput changes the input of new chunks. The simulator sets CorruptInput to test that
-	// the checks detect wrong results. nil: no change.
-	CorruptInput func(*apply.Input)
+
+	// Forks, tools and observers.
+
 	// Base reads the remote chain from which this chain was forked. nil: this chain is no fork.
 	Base RemoteState
-	// PartialBodies makes the engine accept blocks of a block feed, whose bodies have only the
-	// chunk headers (chain.ValidateView). If PartialBodies is false, bodies must be complete.
-	PartialBodies bool
-	// Now returns the time in ns since 1970. The engine refuses peers' blocks and headers whose
-	// timestamps are too far in the future. nil: timestamps are not compared with a clock.
-	Now func() uint64
+	// Inspect is for tools that only read. If Inspect is set, Open does not remove stored data that
+	// these options do not require.
+	Inspect bool
+	// Warn receives ErrUpgradeNeeded and the errors that the engine ignores (ErrFarBehind,
+	// ErrNoPoint). The engine calls it on any goroutine. nil: the errors are dropped.
+	Warn func(error)
 }
 
 // DefaultGapBlocks is the default of neard's transaction_pool_strict_nonce_ttl_blocks.
