@@ -76,7 +76,7 @@ Not measured: signature checks, the choice of transactions, and writing to disk.
 	f.IntVar(&o.Contracts, "tokens", 1, "with --ft-transfer, number of token contracts in each shard")
 	f.IntVar(&o.Cores, "cores", 1, "cores to use; with more than 1, receipts and shards run in parallel")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the random transfers; the same seed and sizes give the same state roots")
-	f.StringVar(&o.State, "state", "", "folder made by bench state: send transfers between its accounts; each block's accounts are read from disk before its time is measured")
+	f.StringVar(&o.State, "state", "", "folder made by bench state: send transfers between the accounts of that state. The accounts of a block are read from disk before the time of the block is measured")
 	f.Uint64Var(&o.Memory, "memory", 0, "with --state: bytes of memory for the tries; 0: the node's default")
 	f.StringVar(&o.Dir, "dir", "", "folder in which the time of fsync is measured, with a temporary file (default: the system's temporary folder)")
 	f.StringVar(&jsonFile, "json", "", "also write the report to this file as JSON")

@@ -26,10 +26,10 @@ func newBenchLoad() *cobra.Command {
 	var knee bool
 	c := &cobra.Command{
 		Use:   "load",
-		Short: "Send an open-loop load to a node or a cluster, or execute chunks alone; find the rate it sustains",
+		Short: "Measure latency under a scheduled load, or find the highest rate that a target sustains",
 		Long: `Load sends transactions or reads at scheduled times, however fast they complete (open loop), and
-measures each from its scheduled time. If a request has to wait for a free connection
-(--connections), the wait is part of its latency.
+measures the latency of each from its scheduled time. If a request has to wait for a free
+connection (--connections), the wait is part of the latency.
   --target rpc      a running node, by --url: troupe or neard, over JSON-RPC. --key-file is the key
                     of an account that pays: the sending accounts are created below it, and reused
                     by the next run
@@ -39,12 +39,11 @@ measures each from its scheduled time. If a request has to wait for a free conne
 
 --knee searches for the knee: the rate at which half of the trials pass. A trial passes if its p99
 latency is at most --p99 and the fraction --kept of the load completes. Each rate is 1.5 times the
-one before, until a rate fails twice. From then on the search picks the rate whose result narrows
-the estimate of the knee most. It ends when the 95 % confidence interval of the knee extends to
-each side by at most the fraction --within of the knee. Then one run at nine tenths of the knee
-follows.
-With --target node or shard each trial begins with a new chain, and the trials of several
-searches (--runs) alternate. With --target cluster each search starts a new cluster.
+previous rate, until a rate fails twice. From then on the search picks the rate whose result
+narrows the estimate of the knee most. It ends when the 95 % confidence interval of the knee
+extends to each side by at most the fraction --within of the knee. Then one run at nine tenths of
+the knee follows. With --target node or shard each trial begins with a new chain, and the trials of
+several searches (--runs) alternate. With --target cluster each search starts a new cluster.
 
 docs/guide/benchmarks.md explains the report and how to compare two.`,
 		Example: `  troupe bench load --url http://127.0.0.1:3030 --key-file ~/.near/validator_key.json --rate 500
@@ -131,7 +130,7 @@ docs/guide/benchmarks.md explains the report and how to compare two.`,
 	f.StringVar(&keyFile, "key-file", "", "with --target rpc: file with a full access key of the account that pays")
 	f.Float64Var(&o.Rate, "rate", 0, "requests per second; 0 means as many as the connections allow, which is possible only for reads")
 	f.StringVar(&arrival, "arrival", string(load.Poisson), "how requests are spread over time: poisson or fixed")
-	f.DurationVar(&o.Warm, "warm", 2*time.Second, "warm-up at the same rate, not measured")
+	f.DurationVar(&o.Warm, "warm", 2*time.Second, "warm-up at the rate of the measurement, not measured")
 	f.DurationVar(&o.For, "duration", 10*time.Second, "measured time of each run or trial")
 	f.IntVar(&o.Runs, "runs", 1, "number of runs at --rate, or of searches with --knee")
 	f.IntVar(&o.Connections, "connections", 1024, "maximum number of requests in flight")
@@ -140,17 +139,17 @@ docs/guide/benchmarks.md explains the report and how to compare two.`,
 	f.StringVar(&o.Until, "until", view.LevelExecutedOptimistic.String(), "execution level to wait for: "+strings.Join(view.LevelNames[1:], ", "))
 	f.DurationVar(&o.Timeout, "timeout", 20*time.Second, "time limit of one request, and of the requests in flight at the end")
 	f.BoolVar(&knee, "knee", false, "search for the highest sustainable rate")
-	f.DurationVar(&s.P99, "p99", time.Second, "with --knee: p99 latency that a trial may have")
-	f.Float64Var(&s.Kept, "kept", s.Kept, "with --knee: fraction of the load that a trial must complete")
+	f.DurationVar(&s.P99, "p99", time.Second, "with --knee: highest p99 latency with which a trial passes")
+	f.Float64Var(&s.Kept, "kept", s.Kept, "with --knee: fraction of the requests that must complete for a trial to pass")
 	f.Float64Var(&s.From, "from", s.From, "with --knee: first rate of the search")
 	f.Float64Var(&s.Most, "most", s.Most, "with --knee: highest rate of the search")
 	f.Float64Var(&s.Within, "within", s.Within, "with --knee: half width of the 95 % confidence interval at which the search ends, as a fraction of the knee")
 	f.Float64Var(&s.Quiet, "quiet", s.Quiet, "with --knee: fraction of CPU time that other processes may use in a trial with --target node or shard")
 	f.IntVar(&s.Trials, "trials", s.Trials, "with --knee: maximum number of trials of a search")
 	f.IntVar(&o.Shards, "shards", 1, "number of shards of the chain that is created; not with --target rpc")
-	f.IntVar(&o.Nodes, "nodes", 2, "validators of a cluster")
+	f.IntVar(&o.Nodes, "nodes", 2, "number of validators of a cluster")
 	f.StringVar(&o.Transport, "transport", config.Near, "transport of a cluster: near, libp2p, or bridge (half of the nodes each)")
-	f.StringVar(&o.Pace, "pace", "", "pace of a cluster: delays (as neard) or eager")
+	f.StringVar(&o.Pace, "pace", "", "when the validators of a cluster vote (troupe.network.pace): delays, at neard's block delays, or eager, at once while transactions wait (default: delays)")
 	f.StringVar(&o.Program, "program", "", "program that runs the nodes of a cluster, like neard (default: this program)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the schedule and of the requests")
 	f.StringVar(&o.Dir, "dir", "", "where temporary folders are created (default: the system's temporary folder)")

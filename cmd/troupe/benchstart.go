@@ -16,7 +16,7 @@ func newBenchStart() *cobra.Command {
 		Use:   "start",
 		Short: "Measure the start time of a new chain and the memory of an idle node",
 		Long: `Start runs this program as a user would: init in a new folder, then run until /status answers with
-200. It then leaves the node idle, reads its memory, stops it, and starts it again.`,
+200. Then start leaves the node idle, reads the node's memory, stops the node, and starts it again.`,
 		Example: "  troupe bench start --times 20",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

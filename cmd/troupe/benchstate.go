@@ -14,8 +14,9 @@ func newBenchState() *cobra.Command {
 		Use:   "state",
 		Short: "Make a chain with a large state to measure on",
 		Long: `State creates a chain with one shard and --accounts accounts in a new folder. It prints the rate at
-which it created them and the time to look one up. The other benchmarks run on this chain with
---state. The accounts share 65,536 keys, so that key generation does not dominate the time.`,
+which it created the accounts and the time to look up one account. The other benchmarks run on this
+chain with --state. The accounts share 65,536 keys, so that key generation does not dominate the
+time.`,
 		Example: `  troupe bench state --dir /var/tmp/large --accounts 30000000
   troupe bench node --state /var/tmp/large --rate 5000`,
 		Args: cobra.NoArgs,

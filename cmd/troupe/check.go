@@ -21,8 +21,8 @@ index that is behind the log, an unfinished import or garbage collection. It can
 damaged record in the middle of the log, a missing file, or a state that does not match its root:
 restore a snapshot (troupe snapshot restore), or remove the data folder and sync from the network
 again. Files of compiled contracts may be removed at any time.
-To check the chain of a running node, snapshot it, restore the snapshot elsewhere, and check it
-there. This needs no keys.`,
+To check the chain of a running node, make a snapshot, restore the snapshot into another home
+folder, and run check there. No keys are needed.`,
 		Example: `  troupe --home /tmp/chain check
   troupe --home /tmp/copy snapshot restore /backup/chain-monday
   troupe --home /tmp/copy check`,

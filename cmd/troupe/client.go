@@ -55,16 +55,16 @@ func (o *clientFlags) addSigner(c *cobra.Command, signer string) {
 	if signer != "" {
 		f.StringVar(&o.as, "as", "", signer)
 	}
-	f.StringVar(&o.key, "key", "", "key file of the signer (default: see above)")
-	f.StringVar(&o.wait, "wait", "EXECUTED_OPTIMISTIC", "return when the transaction is NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL, EXECUTED or FINAL")
+	f.StringVar(&o.key, "key", "", "key file of the signer (default: the first key found, as described above)")
+	f.StringVar(&o.wait, "wait", "EXECUTED_OPTIMISTIC", "execution level to wait for: NONE (do not wait), INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL, EXECUTED or FINAL")
 }
 
 // signerHelp says where the commands that sign look for a key.
-const signerHelp = `The transaction is signed with the key file --key. Without it, the first of these
-that is an access key of the signer on the chain is used: ACCOUNT.json and validator_key.json in
---home, near-cli's credentials (~/.near-credentials/NETWORK), and the key derived from the
-account's name, which test accounts have ('near', the accounts of 'troupe dev' and 'troupe
-localnet').`
+const signerHelp = `The key in the file --key signs the transaction. Without --key, the command tries the following
+keys and takes the first one that is an access key of the signer on the chain: ACCOUNT.json and
+validator_key.json in --home; near-cli's credentials (~/.near-credentials/NETWORK); the key derived
+from the account's name, which test accounts have ('near', and the accounts of 'troupe dev' and
+'troupe localnet').`
 
 // node returns the URL of the node that the command queries.
 func (o *clientFlags) node(a *app) (string, error) {
@@ -380,7 +380,7 @@ func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.A
 		})
 		var failed *rpcError
 		if errors.As(err, &failed) && failed.Cause == "TIMEOUT_ERROR" {
-			return fmt.Errorf("%w; it may still run: look with 'troupe tx %v --sender %s'", err, id, from)
+			return fmt.Errorf("%w: a block may still include the transaction; to see its state, run 'troupe tx %v --sender %s'", err, id, from)
 		}
 		if last, taken := nonceTaken(failed); taken && last >= used && try < maxNonces {
 			used = last // retry with a nonce above the last used one

@@ -25,7 +25,7 @@ func newAccount(a *app) *cobra.Command {
 		Use:   "account ID",
 		Short: "Show an account of any NEAR chain, or create one",
 		Long: `Account asks a node for an account: its balance, stake, storage, contract and keys. The node may be
-any NEAR RPC; --url takes an address, mainnet or testnet.`,
+any NEAR RPC: --url takes an address, or mainnet or testnet for the public RPCs of these networks.`,
 		Example: `  troupe account alice.test.near
   troupe account --url mainnet near
   troupe account create alice.test.near --as test.near --amount 10`,
@@ -155,9 +155,9 @@ func newAccountCreate(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create ID",
 		Short: "Create an account with a new key",
-		Long: `Create makes an account with a full access key and stores the key in a file. The signer must
-be the account that ID is below (test.near for alice.test.near), or the registrar of the chain for
-a name without a dot.
+		Long: `Create makes the account ID with a new full access key, and stores the key in a file. The signer
+must be the parent account of ID (test.near for alice.test.near). For a name without a dot, such as
+alice, the signer must be the registrar of the chain: the one account that may create such names.
 
 ` + signerHelp,
 		Example: `  troupe account create alice.test.near --as test.near --amount 10
@@ -206,11 +206,11 @@ a name without a dot.
 		},
 	}
 	o.add(c)
-	o.addSigner(c, "account that signs and pays (default: the account above ID)")
+	o.addSigner(c, "account that signs and pays (default: the parent account of ID)")
 	f := c.Flags()
-	f.StringVar(&give, "amount", "1", "what the account gets, in NEAR")
-	f.StringVar(&file, "out", "", "file of the new key (default: keys/ID.json in --home); a key that it has already is used")
-	f.StringVar(&existing, "public-key", "", "give the account this key instead of a new one")
+	f.StringVar(&give, "amount", "1", "balance of the new account, in NEAR, paid by the signer")
+	f.StringVar(&file, "out", "", "file for the new key (default: keys/ID.json in --home). If the file already has a key of ID, the account gets that key")
+	f.StringVar(&existing, "public-key", "", "give the account this public key, and create no key file")
 	return c
 }
 
@@ -222,9 +222,10 @@ func newView(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "view CONTRACT METHOD [ARGS]",
 		Short: "Call a method of a contract without a transaction",
-		Long: `View calls a method and prints what it returns; its logs go to stderr. Nothing is written to the
-chain. ARGS is JSON, or @FILE; with --base64 it is base64 of any bytes, for borsh, and @FILE is
-read as it is.`,
+		Long: `View calls a method and prints the value that the method returns. The logs of the call go to
+stderr. Nothing is written to the chain. ARGS is JSON, or @FILE for a file with JSON. With
+--base64, ARGS is base64 of any bytes (for example borsh), and @FILE is a file with the bytes
+themselves.`,
 		Example: `  troupe view token.test.near ft_balance_of '{"account_id": "alice.test.near"}'
   troupe view --url mainnet wrap.near ft_metadata
   troupe view --block 1234 counter.test.near get`,
@@ -276,7 +277,7 @@ read as it is.`,
 		},
 	}
 	o.add(c)
-	c.Flags().BoolVar(&o.base64, "base64", false, "ARGS is base64")
+	c.Flags().BoolVar(&o.base64, "base64", false, "ARGS is base64 of any bytes, or @FILE a file with the bytes themselves")
 	c.Flags().StringVar(&block, "block", "", "read the state after this block, by height or hash (default: the head)")
 	return c
 }
@@ -310,10 +311,10 @@ func newCall(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "call CONTRACT METHOD [ARGS] --as ACCOUNT",
 		Short: "Call a method of a contract by a transaction",
-		Long: `Call signs and sends a transaction that calls a method, waits, and prints its receipts with gas,
-logs and failures, and what it returned. It exits with 1 if the transaction fails. ARGS is JSON, or
-@FILE for a file with JSON. With --base64 ARGS is base64 of any bytes (for example borsh), and
-@FILE is a file with the bytes themselves.
+		Long: `Call signs and sends a transaction that calls a method, and waits as --wait says. It prints the
+receipts with gas, logs and failures, and the value that the method returned. The exit code is 1 if
+the transaction fails. ARGS is JSON, or @FILE for a file with JSON. With --base64, ARGS is base64
+of any bytes (for example borsh), and @FILE is a file with the bytes themselves.
 
 ` + signerHelp,
 		Example: `  troupe call counter.test.near increment --as test.near
@@ -348,7 +349,7 @@ logs and failures, and what it returned. It exits with 1 if the transaction fail
 	o.add(c)
 	o.addSigner(c, "account that signs and pays")
 	f := c.Flags()
-	f.BoolVar(&o.base64, "base64", false, "ARGS is base64")
+	f.BoolVar(&o.base64, "base64", false, "ARGS is base64 of any bytes, or @FILE a file with the bytes themselves")
 	f.StringVar(&deposit, "deposit", "0", "NEAR to attach; 1yocto or 1y is one yoctoNEAR")
 	f.StringVar(&gas, "gas", "100", "gas to attach, in Tgas")
 	return c
@@ -359,7 +360,8 @@ func newSend(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send RECEIVER AMOUNT --as ACCOUNT",
 		Short: "Send NEAR",
-		Long: `Send signs and sends a transfer, and waits. AMOUNT is in NEAR, or in yoctoNEAR as 100yocto.
+		Long: `Send signs and sends a transfer of AMOUNT to the account RECEIVER, and waits as --wait says. AMOUNT
+is in NEAR, or in yoctoNEAR, like 100yocto. The exit code is 1 if the transaction fails.
 
 ` + signerHelp,
 		Example: `  troupe send bob.near 2.5 --as test.near
@@ -396,8 +398,9 @@ func newDeploy(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deploy CONTRACT FILE.WASM",
 		Short: "Deploy a contract",
-		Long: `Deploy signs and sends a transaction that gives the account CONTRACT the code of a file, and with
---init calls a method of it in the same transaction.
+		Long: `Deploy signs and sends a transaction that installs the code in FILE.WASM on the account CONTRACT,
+and waits as --wait says. With --init METHOD, the same transaction then calls this method of the
+new code, with the arguments --args. The signer is CONTRACT itself.
 
 ` + signerHelp,
 		Example: `  troupe deploy counter.test.near target/near/counter.wasm
@@ -437,11 +440,11 @@ func newDeploy(a *app) *cobra.Command {
 	o.add(c)
 	o.addSigner(c, "")
 	f := c.Flags()
-	f.StringVar(&method, "init", "", "method to call after the deployment")
-	f.StringVar(&args, "args", "", "arguments of the method of --init, JSON or @FILE")
-	f.BoolVar(&o.base64, "base64", false, "--args is base64")
-	f.StringVar(&give, "deposit", "0", "NEAR to attach to the call of --init")
-	f.StringVar(&gas, "gas", "100", "gas to attach to the call of --init, in Tgas")
+	f.StringVar(&method, "init", "", "method of the new code to call in the same transaction")
+	f.StringVar(&args, "args", "", "arguments of the method --init: JSON, or @FILE for a file with JSON")
+	f.BoolVar(&o.base64, "base64", false, "--args is base64 of any bytes, or @FILE a file with the bytes themselves")
+	f.StringVar(&give, "deposit", "0", "NEAR to attach to the call of the method --init")
+	f.StringVar(&gas, "gas", "100", "gas to attach to the call of the method --init, in Tgas")
 	return c
 }
 
@@ -463,9 +466,9 @@ func newTx(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tx HASH",
 		Short: "Show a transaction and its receipts",
-		Long: `Tx asks a node for a transaction and prints its receipts as a tree, with gas, logs and failures,
-and what it returned. Nodes find a transaction by its hash and the account that sent it; a troupe
-node needs only the hash. See troupe trace for what its contracts did.`,
+		Long: `Tx asks a node for a transaction. It prints the receipts as a tree, with gas, logs and failures,
+and the value that the transaction returned. A neard needs the account that signed the transaction
+(--sender); a troupe node needs only the hash. 'troupe trace' shows what the contracts did.`,
 		Example: `  troupe tx 9Kx4...
   troupe tx 9Kx4... --sender alice.testnet --url testnet`,
 		Args: exactArgs("HASH"),
@@ -498,7 +501,7 @@ node needs only the hash. See troupe trace for what its contracts did.`,
 		},
 	}
 	o.add(c)
-	c.Flags().StringVar(&sender, "sender", "", "account that signed the transaction")
+	c.Flags().StringVar(&sender, "sender", "", "account that signed the transaction; only a troupe node finds the transaction without this")
 	c.Flags().BoolVar(&all, "all", false, "also show refunds of gas")
 	return c
 }

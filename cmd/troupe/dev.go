@@ -63,8 +63,8 @@ next free port. The key of each account is derived from its name, so that 'troup
 call' and 'troupe deploy' find it by themselves. Anybody can derive these keys: never use them on
 another chain.
 
-With --fork URL, the chain continues another chain, as for 'troupe run'. The accounts are added to
-it, or given the balance and the key if they exist.`,
+With --fork URL, the chain continues another chain, as for 'troupe run'. Dev adds the funded
+accounts to the fork. An account that exists on the other chain gets the balance and the key.`,
 		Example: `  troupe dev
   troupe dev --accounts 3 --balance 1000000 --port 4040
   troupe dev --log-transactions=failed --log-accounts app.dev0.near
@@ -76,7 +76,7 @@ it, or given the balance and the key if they exist.`,
 	f := c.Flags()
 	f.SortFlags = false
 	f.IntVar(&o.accounts, "accounts", 10, "number of funded accounts")
-	f.StringVar(&o.balance, "balance", "10000", "balance of each of them, in NEAR")
+	f.StringVar(&o.balance, "balance", "10000", "balance of each funded account, in NEAR")
 	f.StringVar(&o.rpcAddr, "rpc-addr", "", "address that JSON-RPC listens on, host:port (default: 127.0.0.1:3030, or the next free port)")
 	f.Uint16Var(&o.port, "port", 0, "port on 127.0.0.1, in place of --rpc-addr; 0: a free one")
 	f.IntVar(&o.shards, "shards", 1, "number of shards, over which the accounts are spread")

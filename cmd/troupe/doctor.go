@@ -21,10 +21,10 @@ func newDoctor(a *app) *cobra.Command {
 		Short: "Look for what keeps a node from running well",
 		Long: `Doctor looks at the machine (cores, processor, memory), the limits of processes, the clock, the
 files of the home folder, the ports of config.json, and the disk. It prints a line for each check:
-ok; warn, if a node runs but worse than it could; or fail, if it does not run or not for long; and
-what to do. If a check fails, the exit code is 1.
+ok; warn, if a node would run with less speed or safety; or fail, if a node would not start or soon
+end. For warn and fail it also prints what to do. If a check fails, the exit code is 1.
 
-With --url, it compares the chain and the clock with those of another node.
+With --url, doctor compares the chain and the clock of this node with those of the node at the URL.
 
 Doctor changes nothing, and may run beside a node. To time the disk, it writes a few KiB to a file
 without a name in the data folder (Linux). It opens and closes each port that is free.`,

@@ -28,7 +28,8 @@ produced on demand. With --fast an epoch has 60 blocks and a transaction is vali
 heights, as with neard init --fast, and block delays are shorter.
 
 In a folder that is already initialised, init creates only missing files and missing keys
-of config.json. It changes nothing that exists: options that contradict it are an error.
+of config.json. It changes nothing that exists: an option that contradicts an
+existing file is an error.
 
 mainnet and testnet have a fixed genesis: give it with --genesis, or download it. For
 these chains init creates a validator key only with --account-id. Downloads may be

@@ -110,7 +110,8 @@ func newKeysImplicit() *cobra.Command {
 		Use:   "implicit PUBLIC_KEY",
 		Short: "Print the implicit account of a key",
 		Long: `Implicit prints the account that this key controls and that is created when it first receives
-NEAR: the key in hex for ed25519, 0x and the Ethereum address for secp256k1.`,
+NEAR. The account's name is the key in hex for ed25519, and 0x with the Ethereum address for
+secp256k1.`,
 		Example: "  troupe keys implicit ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c",
 		Args:    exactArgs("PUBLIC_KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,7 +20,7 @@ first the validators, then archival nodes, RPC nodes and other nodes. Flags and 
 neard's localnet, so neard can run any of these homes, together with troupe or instead of it.
 Start all of them with 'troupe localnet run', or each with 'troupe --home DIR/nodeN run'.
 config.json also switches on the console at /console/ of each node (troupe.rpc.console); neard
-ignores that.
+ignores this key.
 
 All keys are derived from the folder names, so anyone can sign for them: use them for tests only.
 Each account has a billion NEAR; a validator stakes 50 million of it; the account near is the

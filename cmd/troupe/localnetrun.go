@@ -32,8 +32,8 @@ Each node logs to run.log in its home folder, which is rotated to run.log.1 at 6
 --plain, or without a terminal, the command prints one line every 5 seconds (--every) and one per
 event.
 
-q, Ctrl-C, SIGTERM or closing the terminal stops all nodes cleanly; a second one, or 15 seconds,
-kills them. On Linux the nodes also end when this command is killed.
+q, Ctrl-C, SIGTERM or closing the terminal stops all nodes cleanly; a second such signal, or 15
+seconds, kills the nodes. On Linux the nodes also end when this command is killed.
 
 --with NODE=PROGRAM runs a home with another program, such as neard: PROGRAM --home DIR run.
 Arguments after -- are passed to every node.`

@@ -158,7 +158,7 @@ func newDecode(a *app) *cobra.Command {
 	fs.IntVar(&f.Conn, "conn", -1, "only this connection (default: all)")
 	fs.Float64Var(&f.From, "from", 0, "only frames from this second on")
 	fs.Float64Var(&f.Until, "until", 0, "only frames up to this second (default: the end)")
-	fs.BoolVar(&summary, "summary", false, "print the number of frames and bytes per kind instead")
+	fs.BoolVar(&summary, "summary", false, "print the number of frames and bytes per kind instead of the frames")
 	return cmd
 }
 

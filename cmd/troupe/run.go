@@ -45,8 +45,8 @@ func newRun(a *app) *cobra.Command {
 		Use:   "run",
 		Short: "Run the chain of a home folder",
 		Long: `Run starts the node of a home folder. It produces blocks and serves JSON-RPC until SIGINT or
-SIGTERM stops it cleanly; a second signal ends it at once. Flags override config.json for this
-run.
+SIGTERM stops it cleanly; a second signal ends the node at once. Flags override config.json for
+this run.
 
 Blocks are produced as soon as a transaction waits ("instant"), at neard's delays ("interval"), or
 only on sandbox_mine ("manual"): --block-production, or troupe.block_production in config.json.
@@ -292,7 +292,7 @@ that also sends SIGHUP.`,
 	f.StringVar(&o.writerKey, "writer-key", "", "with --replica: accept only records that this node key has signed")
 	f.StringVar(&o.replica, "replica", "", "be a replica of another node: nats://host:port of its server, separated by commas")
 	f.StringVar(&o.capture, "capture", "", "record the traffic with peers to this new file, for troupe net decode")
-	f.Int64Var(&o.captureMiB, "capture-max-mib", 1024, "size limit of that recording in MiB, before compression")
+	f.Int64Var(&o.captureMiB, "capture-max-mib", 1024, "size limit of the recording of --capture in MiB, before compression")
 	o.transactions.add(f)
 	addExitWithStdin(c, &o.exitWithStdin)
 	f.StringVar(&a.logFormat, "log-format", "text", "format of the log: text, or json (one object per line)")

@@ -33,12 +33,12 @@ func newSnapshotCreate(a *app) *cobra.Command {
 		Long: `Create makes a snapshot of the chain of a home folder. It asks the running node, over a socket in
 the data folder that only the same user can open; without a running node it reads the folder
 itself. A snapshot contains the data folder, the journal of what the validator has signed,
-config.json, genesis.json with its records and epoch configs, and a file with the sha256 of each.
-It contains no keys: back them up separately. If FOLDER is on the same file system, complete log
-segments, which never change, are hard links to the node's files and take no space. --copy copies
-them too. FOLDER appears only when the snapshot is complete and synced to disk. An interrupted
-create leaves at most FOLDER.unfinished-snapshot, which no node opens and the next create
-removes.`,
+config.json, genesis.json with its records and epoch configs, and a file with the sha256 of each. A
+snapshot contains no keys: back up keys separately. If FOLDER is on the same file system, complete
+log segments, which never change, are hard links to the node's files and take no space. With
+--copy, these segments are copied too. FOLDER appears only when the snapshot is complete and synced
+to disk. An interrupted create leaves at most FOLDER.unfinished-snapshot, which no node opens and
+the next create removes.`,
 		Example: `  troupe --home /tmp/chain snapshot create /backup/chain-monday
   troupe --home /tmp/chain snapshot create --copy /mnt/disk/chain-monday`,
 		Args: cobra.ExactArgs(1),
@@ -66,7 +66,7 @@ removes.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&whole, "copy", false, "copy log segments too, instead of hard-linking them")
+	c.Flags().BoolVar(&whole, "copy", false, "copy all files; without this flag, unchanging files are hard links to the node's files")
 	return c
 }
 
@@ -74,18 +74,18 @@ func newSnapshotRestore(a *app) *cobra.Command {
 	var replace bool
 	c := &cobra.Command{
 		Use:   "restore FOLDER",
-		Short: "Make a snapshot the chain of the home folder",
-		Long: `Restore copies a snapshot into the home folder. It checks the sha256 of every file and opens the
-copy once before it puts it in place. Stop the node first. An existing chain is an error; with
---replace it is moved aside, next to the data folder. An interrupted restore leaves the existing
-chain as it was. Missing files of the home folder (config.json, genesis.json, records,
+		Short: "Restore a snapshot into the home folder",
+		Long: `Restore copies a snapshot into the home folder. Before the copy takes its place there, restore
+checks the sha256 of every file and opens the copy once. Stop the node first. An existing chain is
+an error; with --replace it is moved aside, next to the data folder. An interrupted restore leaves
+the existing chain as it was. Missing files of the home folder (config.json, genesis.json, records,
 epoch_configs/) come from the snapshot; existing ones stay. A home folder of another chain is an
 error. Snapshots contain no keys.
 
 Validators: a node must never forget what it has signed. Restore merges the signing journals of the
 snapshot and of chains that were moved aside in this home folder. On another machine it cannot know
 what was signed after the snapshot: use the validator's key there only after the old node has
-stopped for good and the chain is an epoch past the last message it signed.`,
+stopped for good and the chain is an epoch past the last message that the old node signed.`,
 		Example: `  troupe --home /tmp/other snapshot restore /backup/chain-monday
   troupe --home /tmp/chain snapshot restore --replace /backup/chain-monday`,
 		Args: cobra.ExactArgs(1),
@@ -112,7 +112,7 @@ stopped for good and the chain is an epoch past the last message it signed.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&replace, "replace", false, "move an existing chain aside")
+	c.Flags().BoolVar(&replace, "replace", false, "move an existing chain aside instead of failing")
 	return c
 }
 

@@ -39,8 +39,8 @@ tree, and for each contract call its gas, its host function calls in order, the 
 that it read and wrote, and its logs. The node applies the chunks again, so trace works for
 blocks whose state the node still has. With --signed, trace executes an unsent transaction on the
 state of the head, or of --block, and discards the result. --flame writes a profile of the gas by
-function of the contract and by host function. It opens in https://speedscope.app; if the file
-name ends in .pb.gz, it is for go tool pprof.`,
+function of the contract and by host function. The profile opens in https://speedscope.app; a
+file name that ends in .pb.gz gives a profile for go tool pprof.`,
 		Example: `  troupe trace 9Kx4...
   troupe trace 9Kx4... --flame gas.json
   troupe trace --signed DgAAAHNl... --skip-signature-check

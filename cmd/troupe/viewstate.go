@@ -42,8 +42,8 @@ func newDumpState(a *app) *cobra.Command {
 		Use: "dump-state", Aliases: []string{"dump_state"},
 		Short: "Write the state as the genesis of a new chain",
 		Long: `Dump-state writes accounts, keys, code, data and delayed receipts as the records of a genesis.json.
-The first block of that chain follows the head of this one, with its balances, stakes and shard
-layout. An existing output file is replaced when the dump is complete.
+The first block of the new chain follows the head of this chain, and has the balances, stakes and
+shard layout of this chain. An existing output file is replaced when the dump is complete.
 As in neard, some state has no record and is left out: global contract code, promise yields, and
 receipts in transit between shards.`,
 		Example: `  troupe --home /tmp/chain view-state dump-state
