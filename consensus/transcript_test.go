@@ -1,9 +1,7 @@
 package consensus_test
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -14,20 +12,15 @@ import (
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
-	"github.com/troupe-chain/troupe/runtime/parameters"
-	"github.com/troupe-chain/troupe/storage"
 )
 
 const genesisTime int64 = 1_800_000_000_000_000_000
 
 // validators are the validators of the chain. Their stakes are equal.
 var validators = []primitives.AccountID{"ann", "bob", "cid", "dan"}
-
-func secret(id primitives.AccountID) primitives.SecretKey {
-	return primitives.SecretKeyFromSeed(primitives.ED25519, string(id))
-}
 
 // persisting is an engine whose blocks reach the disk between the steps of a node.
 type persisting struct {
@@ -71,20 +64,8 @@ func (s *script) fail(err error) {
 func newScript(t *testing.T, me primitives.AccountID) *script {
 	t.Helper()
 	s := &script{t: t, me: me, now: genesisTime, blocks: map[string]*primitives.Block{}}
-	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "transcript", Time: genesis.Time(genesisTime), Accounts: validators,
-		Validators: len(validators), Shards: 1, Protocol: parameters.Newest(primitives.NumberingRelease)})
-	s.fail(err)
-	records := []byte{'['}
-	for i, r := range g.Records {
-		if i > 0 {
-			records = append(records, ',')
-		}
-		records = genesis.AppendRecord(records, r)
-	}
-	records = append(records, ']')
-	s.spec, err = engine.NewChain(&g.Config, primitives.NumberingRelease, nil,
-		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
-	s.fail(err)
+	s.spec = testnode.Localnet(t, genesis.LocalnetOptions{ChainID: "transcript", Time: genesis.Time(genesisTime), Accounts: validators,
+		Validators: len(validators), Shards: 1}, nil)
 	s.e, s.maker = &persisting{Engine: s.open()}, s.open()
 	s.names = map[primitives.Hash]string{s.e.Genesis().Hash: "genesis"}
 	s.start()
@@ -93,14 +74,8 @@ func newScript(t *testing.T, me primitives.AccountID) *script {
 
 func (s *script) open() *engine.Engine {
 	s.t.Helper()
-	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "transcript"}})
-	s.fail(err)
-	e, err := engine.Open(engine.Options{Chain: s.spec, Store: store})
-	s.fail(err)
-	s.t.Cleanup(func() {
-		_ = e.Close()
-		_ = store.Close()
-	})
+	e := testnode.Open(s.t, testnode.Options{Chain: s.spec})
+	s.t.Cleanup(func() { testnode.Close(s.t, e) })
 	return e
 }
 
@@ -109,7 +84,7 @@ func (s *script) start() {
 	s.t.Helper()
 	var err error
 	s.core, err = consensus.New(consensus.Options{
-		Engine: s.e, HeaderChain: s.e.HeaderChain(), Witnesses: s.e.Witnesses(), Account: s.me, Key: secret(s.me), Signed: s.row,
+		Engine: s.e, HeaderChain: s.e.HeaderChain(), Witnesses: s.e.Witnesses(), Account: s.me, Key: testnode.Key(s.me), Signed: s.row,
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second),
 			ChunkWait: [2]uint64{1, 3}},
 		Random: func(int) int { return 0 },
@@ -246,13 +221,13 @@ func (s *script) block(name, on string, height primitives.Height, approvers []st
 	for _, a := range list {
 		var sig primitives.Signature
 		if slices.Contains(approvers, string(a.AccountID)) {
-			sig = secret(a.AccountID).Sign(inner.SignedBytes(height))
+			sig = testnode.Key(a.AccountID).Sign(inner.SignedBytes(height))
 		}
 		p.Approvals = append(p.Approvals, sig)
 	}
 	by, err := s.maker.BlockProducer(parent.Hash, height)
 	s.fail(err)
-	b, err := s.maker.NewBlock(p, secret(by.AccountID))
+	b, err := s.maker.NewBlock(p, testnode.Key(by.AccountID))
 	s.fail(err)
 	if len(approvers) > 2 {
 		_, err = s.maker.Process(b, p.Chunks, false)
@@ -334,7 +309,7 @@ func TestTranscripts(t *testing.T) {
 				} else {
 					a.Inner = primitives.ApprovalInner{Endorsement: s.node(arg("of")).Hash}
 				}
-				a.Signature = secret(a.AccountID).Sign(a.Inner.SignedBytes(a.Target))
+				a.Signature = testnode.Key(a.AccountID).Sign(a.Inner.SignedBytes(a.Target))
 				s.step(consensus.Received{From: from, Message: a})
 			case "wait":
 				v, err := time.ParseDuration(d.CmdArgs[0].Key)

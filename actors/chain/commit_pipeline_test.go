@@ -1,10 +1,8 @@
 package chain
 
 import (
-	"bytes"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -15,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
@@ -58,33 +56,10 @@ func (f *faulty) FinishImport(p *engine.BlockImport, stored func()) (*engine.Acc
 }
 
 func newTestChain(t *testing.T) (*testChain, *faulty) {
-	dir, seed := t.TempDir(), "alice"
-	_, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "sandbox", AccountID: validator, TestSeed: &seed, NumShards: 2,
-		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 4096)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := home.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := engine.NewChain(h.Genesis, h.Numbering, h.EpochConfigFiles,
-		func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, key := testnode.Sandbox(t, 2, nil)
 	disk := storage.NewMemDisk()
-	store, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: "sandbox"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &testChain{t: t, key: h.ValidatorKey.SecretKey, arrived: make(chan struct{}, 64), gate: make(chan error),
-		stored: make(chan struct{}, 64)}
-	if s.e, err = engine.Open(engine.Options{Chain: c, Store: store}); err != nil {
-		t.Fatal(err)
-	}
+	s := &testChain{t: t, key: key, arrived: make(chan struct{}, 64), gate: make(chan error), stored: make(chan struct{}, 64)}
+	s.e = testnode.Open(t, testnode.Options{Chain: c, Disk: disk})
 	disk.Fault = func(bytes int) error {
 		if bytes > 0 || !s.slow.Load() {
 			return nil

@@ -1,53 +1,26 @@
 package network
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/storage"
 )
 
 // newLoneActor returns an actor with a chain of one validator and a host without peers. The channel
 // gets its messages to self.
 func newLoneActor(t *testing.T) (*Actor, chan any) {
-	seed := "alice"
-	dir := t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", AccountID: "test.near",
-		TestSeed: &seed, NumShards: 1,
-		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7},
-			4096))}); err != nil {
-		t.Fatal(err)
-	}
-	h, err := home.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := engine.NewChain(h.Genesis, h.Numbering, h.EpochConfigFiles,
-		func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "sandbox"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.Open(engine.Options{Chain: c, Store: store})
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain, _ := testnode.Sandbox(t, 1, nil)
+	e := testnode.Open(t, testnode.Options{Chain: chain})
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	a := New(Options{Engine: e, Status: new(Status), Log: log, Random: func(int) int { return 0 },

@@ -31,7 +31,7 @@ func TestFullDiskRejectsWritesAndServesReads(t *testing.T) {
 			}
 			return nil
 		}
-		e, store, key, checker := open(t, 2, false, disk)
+		e, store, key, checker := open(t, 2, disk, nil)
 		check := func() {
 			t.Helper()
 			for i, tx := range told {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/net/near"
 	peerwire "github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -22,7 +22,6 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
-	"github.com/troupe-chain/troupe/storage"
 )
 
 // TestEveryFormIsHandledAtEveryVersion sends every action, key type, account form, form of a
@@ -100,23 +99,12 @@ func refuseVersion(t *testing.T, v parameters.Version) {
 		t.Fatal(err)
 	}
 	g.Config.ProtocolVersion = v.Protocol
-	records := []byte{'['}
-	for i, r := range g.Records {
-		if i > 0 {
-			records = append(records, ',')
-		}
-		records = genesis.AppendRecord(records, r)
-	}
-	records = append(records, ']')
-	of, err := engine.NewChain(&g.Config, primitives.NumberingRelease, nil,
-		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
+	of, err := testnode.Spec(&g.Config, primitives.NumberingRelease, nil, g.Records)
 	if err == nil {
-		store, fault := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "test"}})
-		if fault != nil {
-			t.Fatal(fault)
+		var e *engine.Engine
+		if e, err = testnode.TryOpen(testnode.Options{Chain: of}); err == nil {
+			testnode.Close(t, e)
 		}
-		defer store.Close()
-		_, err = engine.Open(engine.Options{Chain: of, Store: store})
 	}
 	refused("a chain", err)
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,12 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	peerwire "github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/storage"
 )
 
 // maxJump is the height jump limit of the nodes in this test (engine.Options.MaxHeightJump).
@@ -41,35 +40,19 @@ func newForge(t *testing.T) *forge {
 	t.Helper()
 	c := newCluster(t, 4, 1, 1000, nil, nil)
 	f := &forge{cluster: c, names: map[primitives.Hash]string{}}
-	f.e = f.engineOn(storage.NewMemDisk())
-	t.Cleanup(func() { _ = errors.Join(f.e.Close(), f.e.Store().Close()) })
+	f.e = f.engineOn(nil, nil)
+	t.Cleanup(func() { testnode.Close(t, f.e) })
 	for f.e.TipFinal().Height < 3 {
 		f.base = append(f.base, f.keep(f.block(f.e.Tip(), 1, nil)))
 	}
-	own := f.engineOn(c.disks[0])
+	own := f.engineOn(c.disks[0], nil)
 	for _, b := range f.base {
 		if _, err := own.Process(b, make([]*primitives.Chunk, c.shards), false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(own.Close(), own.Store().Close()); err != nil {
-		t.Fatal(err)
-	}
+	testnode.Close(t, own)
 	return f
-}
-
-// engineOn opens an engine of the cluster's chain.
-func (f *forge) engineOn(disk *storage.MemDisk) *engine.Engine {
-	f.t.Helper()
-	store, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: "test"}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	e, err := engine.Open(engine.Options{Chain: f.chain, Store: store})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return e
 }
 
 // head returns the newest block of base.

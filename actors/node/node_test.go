@@ -1,11 +1,9 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"sync"
@@ -18,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/signature"
-	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/action"
@@ -40,43 +38,17 @@ type sandbox struct {
 	nonce primitives.Nonce
 }
 
-const validator primitives.AccountID = "test.near"
+const validator = testnode.Validator
 
-// open initialises a chain like the init command, and opens an engine on it.
-func open(t testing.TB, shards int, fast bool, disk *storage.MemDisk) (*engine.Engine, *storage.Store,
+// open initialises a chain like the init command, and opens an engine on it with the given VM.
+func open(t testing.TB, shards int, disk *storage.MemDisk, vm action.VM) (*engine.Engine, *storage.Store,
 	primitives.SecretKey, *signature.Checker) {
 	t.Helper()
-	return openVM(t, shards, fast, disk, nil)
-}
-
-// openVM does the same as open, with the given VM.
-func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm action.VM) (*engine.Engine,
-	*storage.Store, primitives.SecretKey, *signature.Checker) {
-	t.Helper()
-	dir, seed := t.TempDir(), "alice"
-	_, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "sandbox", AccountID: validator, TestSeed: &seed, NumShards: shards, Fast: fast,
-		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 4096)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := home.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain, err := engine.NewChain(h.Genesis, h.Numbering, h.EpochConfigFiles,
-		func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: "sandbox"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain, key := testnode.Sandbox(t, shards, nil)
 	checker := signature.New()
-	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check, VM: vm,
-		Tries: trie.Options{Poison: true}})
+	e, err := testnode.TryOpen(testnode.Options{Chain: chain, Disk: disk, Engine: func(o *engine.Options) {
+		o.Signature, o.VM, o.Tries = checker.Check, vm, trie.Options{Poison: true}
+	}})
 	if errors.Is(err, engine.ErrInconsistent) { // keep the disk's content for the analysis
 		kept, derr := os.MkdirTemp("", "troupe-inconsistent-")
 		t.Logf("the folder is kept in %s: %v", kept, errors.Join(derr, disk.Save(kept)))
@@ -84,7 +56,7 @@ func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm actio
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, store, h.ValidatorKey.SecretKey, checker
+	return e, e.Store(), key, checker
 }
 
 func start(t testing.TB, shards int, change func(*Options)) *sandbox {
@@ -95,7 +67,7 @@ func start(t testing.TB, shards int, change func(*Options)) *sandbox {
 // startOn starts a node on the given disk, with the given VM.
 func startOn(t testing.TB, shards int, disk *storage.MemDisk, vm action.VM, change func(*Options)) *sandbox {
 	t.Helper()
-	e, store, key, checker := openVM(t, shards, false, disk, vm)
+	e, store, key, checker := open(t, shards, disk, vm)
 	o := Options{
 		Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingRelease),
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second),
@@ -303,7 +275,7 @@ func TestNodeRestartsUnderLoadAtItsHead(t *testing.T) {
 	var last *primitives.SignedTransaction
 	var nonce primitives.Nonce
 	for round := range 3 {
-		e, store, key, checker := open(t, 2, false, disk)
+		e, store, key, checker := open(t, 2, disk, nil)
 		if e.Head().Height() < height {
 			t.Fatalf("the head fell from %d to %d", height, e.Head().Height())
 		}

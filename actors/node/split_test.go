@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/messages"
 	"slices"
 	"sync"
@@ -17,7 +18,6 @@ import (
 	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
-	"github.com/troupe-chain/troupe/storage"
 )
 
 // splitting starts a node in manual mode on a chain of short epochs that splits its shards
@@ -33,20 +33,13 @@ func splittingTripped(t *testing.T, trip func(kind string, m any, after bool)) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: chain.ID}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // behind the node
-		if err := store.Close(); err != nil {
+	checker := signature.New()
+	e := testnode.Open(t, testnode.Options{Chain: chain, Engine: func(o *engine.Options) { o.Signature = checker.Check }})
+	t.Cleanup(func() { // after the node
+		if err := e.Store().Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	checker := signature.New()
-	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check})
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := start(t, 1, func(x *Options) {
 		_ = x.Engine.Close()
 		x.Limits.Wait = time.Minute

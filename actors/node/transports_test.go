@@ -19,7 +19,6 @@ import (
 	peerwire "github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
-	"github.com/troupe-chain/troupe/storage"
 )
 
 // nodeAddrs is a node's addresses on both transports. An invalid address means that the node does
@@ -125,15 +124,8 @@ func TestValidatorsMakeBlocksOverLibp2p(t *testing.T) {
 func TestValidatorsMakeBlocksOverBridge(t *testing.T) {
 	r := newTransports()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, i < 2, i >= 2) })
-	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "test"}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	checker := signature.New()
-	e, err := engine.Open(engine.Options{Chain: c.chain, Store: store, Signature: checker.Check})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := c.engineOn(nil, func(o *engine.Options) { o.Signature = checker.Check })
 	o := Options{Engine: e, Signatures: checker, Vote: parameters.Newest(primitives.NumberingRelease), Mode: production.Manual,
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
@@ -150,7 +142,7 @@ func TestValidatorsMakeBlocksOverBridge(t *testing.T) {
 		if err := bridge.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
 		}
-		if err := store.Close(); err != nil {
+		if err := e.Store().Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})

@@ -1,10 +1,8 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -20,6 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/signature"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/messages"
 	peerwire "github.com/troupe-chain/troupe/net/wire"
@@ -58,9 +57,7 @@ func payer(i int) primitives.AccountID {
 	return primitives.AccountID(fmt.Sprintf("%c%d", 'a'+byte(i*6), i))
 }
 
-func keyOf(id primitives.AccountID) primitives.SecretKey {
-	return primitives.SecretKeyFromSeed(primitives.ED25519, string(id))
-}
+func keyOf(id primitives.AccountID) primitives.SecretKey { return testnode.Key(id) }
 
 // validators makes a chain and starts all its nodes.
 func validators(t *testing.T, n, shards int, epoch uint64, change func(int, *Options)) *cluster {
@@ -86,28 +83,14 @@ func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 	for i := range n {
 		accounts = append(accounts, payer(i))
 	}
-	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "test", Time: genesis.Time(time.Now().UnixNano()),
-		Accounts: accounts, Validators: n, Shards: shards, Protocol: parameters.Newest(primitives.NumberingRelease)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Config.EpochLength, g.Config.TransactionValidityPeriod = epoch, 2*epoch
-	records := []byte{'['}
-	for i, r := range g.Records {
-		if i > 0 {
-			records = append(records, ',')
+	c.chain = testnode.Localnet(t, genesis.LocalnetOptions{ChainID: "test", Time: genesis.Time(time.Now().UnixNano()),
+		Accounts: accounts, Validators: n, Shards: shards}, func(g *genesis.Config) map[string][]byte {
+		g.EpochLength, g.TransactionValidityPeriod = epoch, 2*epoch
+		if configs == nil {
+			return nil
 		}
-		records = genesis.AppendRecord(records, r)
-	}
-	records = append(records, ']')
-	var files map[string][]byte
-	if configs != nil {
-		files = configs(&g.Config)
-	}
-	if c.chain, err = engine.NewChain(&g.Config, primitives.NumberingRelease, files,
-		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil }); err != nil {
-		t.Fatal(err)
-	}
+		return configs(g)
+	})
 	dir := t.TempDir()
 	for i := range n {
 		c.members, c.infos = append(c.members, nil), append(c.infos, peerwire.PeerInfo{})
@@ -120,20 +103,13 @@ func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 // start starts a node from the content of its disk.
 func (c *cluster) start(i int) {
 	c.t.Helper()
-	store, err := storage.OpenMemory(c.disks[i], storage.Options{Identity: storage.Identity{ChainID: "test"},
-		FlatHeadBlocks: c.fold})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	checker := signature.New()
-	eo := engine.Options{Chain: c.chain, Store: store, Signature: checker.Check, ProofBytes: 64 << 20, ProofsFor: voter(i)}
-	if c.open != nil {
-		c.open(i, &eo)
-	}
-	e, err := engine.Open(eo)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	e := c.engineOn(c.disks[i], func(o *engine.Options) {
+		o.Signature, o.ProofBytes, o.ProofsFor = checker.Check, 64<<20, voter(i)
+		if c.open != nil {
+			c.open(i, o)
+		}
+	})
 	o := Options{
 		Engine: e, Signatures: checker, Vote: parameters.Newest(primitives.NumberingRelease), Mode: production.Interval,
 		Delays: doomslug.Delays{Endorsement: int64(100 * time.Millisecond), Skip: int64(300 * time.Millisecond),
@@ -152,7 +128,7 @@ func (c *cluster) start(i int) {
 			boot = append(boot, c.infos[k])
 		}
 	}
-	m := &member{sandbox: &sandbox{e: e, store: store, key: keyOf(payer(i))}}
+	m := &member{sandbox: &sandbox{e: e, store: e.Store(), key: keyOf(payer(i))}}
 	m.front, m.info = networked(c.t, &o, fmt.Sprint("host", i), boot...)
 	if c.change != nil {
 		c.change(i, &o)
@@ -160,10 +136,18 @@ func (c *cluster) start(i int) {
 	c.mu.Lock() // other nodes' messages are checked at the same time
 	c.members[i], c.infos[i] = m, m.info
 	c.mu.Unlock()
-	if m.Node, err = Start(o); err != nil {
+	n, err := Start(o)
+	if err != nil {
 		c.t.Fatal(err)
 	}
+	m.Node = n
 	c.t.Cleanup(func() { c.stop(m) })
+}
+
+// engineOn opens an engine of the chain.
+func (c *cluster) engineOn(disk *storage.MemDisk, change func(*engine.Options)) *engine.Engine {
+	c.t.Helper()
+	return testnode.Open(c.t, testnode.Options{Chain: c.chain, Disk: disk, Store: storage.Options{FlatHeadBlocks: c.fold}, Engine: change})
 }
 
 // stop stops a node regularly.

@@ -1,11 +1,8 @@
 package importer
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -13,13 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
-	"github.com/troupe-chain/troupe/storage"
 )
-
-const validator primitives.AccountID = "test.near"
 
 // node is an engine of a chain with one validator and two shards.
 type node struct {
@@ -30,33 +24,9 @@ type node struct {
 // newNodes returns engines of one new chain.
 func newNodes(t *testing.T, n int) (out []*node) {
 	t.Helper()
-	dir, seed := t.TempDir(), "alice"
-	_, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "sandbox", AccountID: validator, TestSeed: &seed, NumShards: 2,
-		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 4096)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := home.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, key := testnode.Sandbox(t, 2, nil)
 	for range n {
-		c, err := engine.NewChain(h.Genesis, h.Numbering, h.EpochConfigFiles,
-			func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "sandbox"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := engine.Open(engine.Options{Chain: c, Store: store})
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, &node{e, h.ValidatorKey.SecretKey})
+		out = append(out, &node{testnode.Open(t, testnode.Options{Chain: c}), key})
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/internal/backend"
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -81,26 +81,14 @@ func newWorldOf(t *testing.T, g *genesis.Config, records []genesis.Record, o wor
 	t.Helper()
 	w := &world{t: t, numbering: o.numbering, keys: map[primitives.AccountID]primitives.SecretKey{}, scene: Scene{Replace: map[string]string{}}}
 	w.clock.Store(uint64(g.GenesisTime))
-	list := []byte{'['}
-	for i, r := range records {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = genesis.AppendRecord(list, r)
-	}
-	list = append(list, ']')
-	chain, err := engine.NewChain(g, o.numbering, nil, func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(list)), nil
-	})
-	w.must(err)
-	w.store, err = storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: chain.ID, Numbering: o.numbering}})
+	chain, err := testnode.Spec(g, o.numbering, nil, records)
 	w.must(err)
 	checker := signature.New()
 	machine, err := vm.New(vm.Options{Alarm: func(err error) { t.Errorf("vm: %v", err) }})
 	w.must(err)
 	t.Cleanup(machine.Close)
-	w.engine, err = engine.Open(engine.Options{Chain: chain, Store: w.store, Signature: checker.Check, VM: machine})
-	w.must(err)
+	w.engine = testnode.Open(t, testnode.Options{Chain: chain, Engine: func(o *engine.Options) { o.Signature, o.VM = checker.Check, machine }})
+	w.store = w.engine.Store()
 	views := viewpool.New(viewpool.Options{})
 	t.Cleanup(views.Close)
 	key := primitives.KeyFile{AccountID: root, SecretKey: seedKey(WireSeeds[0])}
