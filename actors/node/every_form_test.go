@@ -260,7 +260,7 @@ func everyHeader(t *testing.T, m *member, p primitives.ProtocolVersion) {
 			if p >= 87 {
 				want = chain.InvalidProtocolVersion
 			}
-		case primitives.HeaderV8:
+		case primitives.HeaderV1, primitives.HeaderV2, primitives.HeaderV3, primitives.HeaderV4, primitives.HeaderV8:
 			want = chain.InvalidHeaderVersion
 		default:
 			t.Errorf("header tag %d is decoded and has no case", tag)

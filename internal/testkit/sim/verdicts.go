@@ -88,7 +88,8 @@ func (v *verdicts) refused(n *node, err error) {
 	case n.misbehaves():
 	case errors.As(err, &b):
 		form, copied := v.copies[b.Block]
-		if copied && errors.Is(err, chain.InvalidBodyHash) {
+		// The hash of a block with a V1 header does not cover its body.
+		if copied && (errors.Is(err, chain.InvalidBodyHash) || errors.Is(err, chain.InvalidHeaderVersion)) {
 			v.count(form, Tally{Refused: 1})
 			return
 		}
