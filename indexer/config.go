@@ -49,7 +49,8 @@ type SyncMode struct {
 	from  *primitives.Height
 }
 
-// LatestSynced starts with the last block of the requested finality. It is the default.
+// LatestSynced starts with the last block of the requested finality. LatestSynced is the default
+// SyncMode.
 var LatestSynced = SyncMode{}
 
 // FromInterruption continues after the cursor that the consumer stored last. If after is nil, none
@@ -112,7 +113,7 @@ func ParseStreamingMode(text string) (StreamingMode, error) {
 	return StreamingMode(i), err
 }
 
-// Finality is the finality that a block must have before it is delivered.
+// Finality is the finality that a block must have before its message is delivered.
 type Finality int
 
 // The finalities. With None, and with DoomSlug if block producers equivocate, blocks can leave the

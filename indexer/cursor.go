@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// CursorFile stores a cursor in a file. If the process ends between handling a message and Store,
-// it receives that message again after a restart. To avoid this, store the cursor together with the
-// results in one transaction instead.
+// CursorFile stores a cursor in a file. If the process ends after it has handled a message and
+// before it calls Store, the process receives that message again after a restart. To avoid this
+// repetition, store the cursor together with the results in one transaction instead of using a
+// CursorFile.
 type CursorFile string
 
 // Load returns the stored cursor, or nil if the file does not exist.
@@ -30,7 +31,7 @@ func (f CursorFile) Load() (*Cursor, error) {
 	return &c, nil
 }
 
-// Store replaces the stored cursor. After a crash the file has either the old or the new one.
+// Store replaces the stored cursor. After a crash the file has either the old or the new cursor.
 func (f CursorFile) Store(c Cursor) error {
 	t, err := os.CreateTemp(filepath.Dir(string(f)), ".cursor-")
 	if err != nil {

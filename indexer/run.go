@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Handler handles one message. Its error ends Run, unless it is the error of the message's JSON
-// method. In that case the message, or one that has replaced it, is delivered again. There are no
-// concurrent calls, and no messages are lost during a call.
+// Handler handles one message. The error of a Handler ends Run, unless that error comes from the
+// message's JSON method. In that case the message, or the message that has replaced it, is
+// delivered again. There are no concurrent calls, and no messages are lost during a call.
 type Handler func(context.Context, *Message) error
 
 // The first and the longest pause between two attempts to open a feed.
@@ -20,7 +20,7 @@ const (
 )
 
 // Run calls handle with the messages of a stream until handle fails, the context ends, or the next
-// block is no longer available. It retries indefinitely if the source cannot be reached.
+// block is no longer available. Run retries indefinitely if the source cannot be reached.
 func Run(ctx context.Context, c Config, handle Handler) error {
 	r := runner{c: c, q: c.query(), handle: handle}
 	for {
@@ -54,7 +54,7 @@ type runner struct {
 	failed bool // the handler returned an error that ends Run
 }
 
-// once opens one feed and reads it to its end.
+// once opens one feed and reads the feed to its end.
 func (r *runner) once(ctx context.Context) error {
 	feed, err := r.c.Source.Open(ctx, r.q)
 	if err != nil {

@@ -29,8 +29,9 @@ const (
 	dialLimit  = 10 * time.Second // maximum time to connect, and to wait for each reply
 	heartbeat  = 20 * time.Second // interval between two pings
 	silence    = 60 * time.Second // time without any message after which the connection is closed
-	aheadCount = 16               // maximum number of messages that are read before Next asks for them
-	aheadBytes = 16 << 20         // maximum total size of these messages in bytes; a single message may be longer
+	aheadCount = 16               // maximum number of messages that are buffered before the consumer calls Next
+	// maximum total size of the buffered messages in bytes; a single message may be longer
+	aheadBytes = 16 << 20
 	syncPause  = 200 * time.Millisecond
 	writeLimit = 5 * time.Second
 )
@@ -217,13 +218,14 @@ func (f *remoteFeed) subscribe(params map[string]any) (*stream.Cursor, error) {
 	return &r.Result.Cursor, nil
 }
 
-// restart replaces a subscription that starts after the last block by one that starts before it.
+// restart replaces a subscription that starts after the last block by a subscription that starts
+// before that block.
 func (f *remoteFeed) restart(q *stream.Query) (*stream.Cursor, error) {
 	_ = f.c.SetWriteDeadline(time.Now().Add(writeLimit))
 	if err := f.c.WriteJSON(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "unsubscribe", "params": []string{"1"}}); err != nil {
 		return nil, err
 	}
-	for { // drop messages that were already sent; the new subscription repeats them
+	for { // drop messages that the consumer already has; the new subscription repeats them
 		var r struct{ Method string }
 		_ = f.c.SetReadDeadline(time.Now().Add(dialLimit))
 		if err := f.c.ReadJSON(&r); err != nil {
@@ -267,7 +269,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// read reads messages until the connection ends. It pauses while enough messages are buffered.
+// read reads messages until the connection ends. read pauses while enough messages are buffered.
 func (f *remoteFeed) read() {
 	defer close(f.ended)
 	f.c.SetPongHandler(func(string) error { return f.c.SetReadDeadline(time.Now().Add(silence)) })
@@ -299,8 +301,8 @@ func (f *remoteFeed) full() bool {
 	return f.err == nil && len(f.queue) > 0 && (len(f.queue) >= aheadCount || f.bytes >= aheadBytes)
 }
 
-// quick parses a frame in the exact form that Troupe writes, without parsing the block in it. It
-// returns nil if the frame has another form.
+// quick parses a frame in the exact form that Troupe writes, without parsing the block in it. quick
+// returns nil if the frame does not have that form.
 func quick(b []byte) *stream.Message {
 	const head, body, tail = `,"cursor":`, `,"message":`, "}}"
 	i := bytes.Index(b[:min(len(b), 200)], []byte(head))
@@ -316,7 +318,7 @@ func quick(b []byte) *stream.Message {
 	return stream.NewMessage(at, func() ([]byte, error) { return text, nil })
 }
 
-// take handles one message from the node. It queues blocks for the reader.
+// take handles one message from the node. take queues blocks for the consumer.
 func (f *remoteFeed) take(b []byte) error {
 	if m := quick(b); m != nil {
 		f.keep(m, len(b))

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// rate is a token bucket that allows perSecond requests a second. Its burst is the number of
+// rate is a token bucket that allows perSecond requests a second. The bucket holds at most the
 // requests of one second.
 type rate struct {
 	mu   sync.Mutex
@@ -39,7 +39,8 @@ func (r *rate) take(now time.Time, perSecond float64) bool {
 	return true
 }
 
-// inDebt returns whether the bucket may not be full yet. If so, it must be kept.
+// inDebt returns whether the bucket may not be full yet. If the result is true, the caller must
+// keep the bucket.
 func (r *rate) inDebt(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,8 +114,8 @@ func (s *Server) unauthorized(ctx *fasthttp.RequestCtx) {
 // not counted.
 const unlimited = 1_000_000
 
-// checkRates counts a request against the rates of its address and its API key. It returns the
-// failure of the exceeded limit; nil if no limit is exceeded.
+// checkRates counts a request against the rates of the client's address and of the request's API
+// key. It returns the failure of the exceeded limit; nil if no limit is exceeded.
 func (x *exchange) checkRates() *failure {
 	l := x.limiter.live.Load().AddressRate
 	if most, holds := x.client.most(l); holds && most < unlimited && !x.client.rate.take(time.Now(), float64(most)) {

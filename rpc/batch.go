@@ -64,9 +64,10 @@ type batched struct {
 
 func (it *batched) waits() bool { return it.why == "" && it.route != nil && it.route.waits }
 
-// lane identifies requests that must run in order, one after the other: those with the same lane.
-// It is empty if the order does not matter. Submissions with the same signer and key have the same
-// lane. So have all sandbox calls, because each may depend on the previous one.
+// lane identifies requests that must run in order, one after the other: requests with the same
+// lane. The lane is empty if the order of a request does not matter. Submissions with the same
+// signer and key have the same lane. All sandbox calls have one lane, because a call may depend on
+// the previous call.
 func (it *batched) lane() string {
 	if it.route.sandbox {
 		return "sandbox"
@@ -106,8 +107,8 @@ func (x *exchange) refuse(b []byte, it *batched, f *failure) []byte {
 }
 
 // runConcurrently runs adjacent requests that wait for the chain. It appends the replies in the
-// order of the requests. Requests with the same lane run one after the other. Others run
-// concurrently, at most maxConcurrent at a time.
+// order of the requests. Requests with the same lane run one after the other. Requests with
+// different lanes, or without a lane, run concurrently, at most maxConcurrent at a time.
 func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 	if x.conn != nil {
 		if _, err := x.sessions.open(x.Server, x.conn); err != nil {
@@ -128,7 +129,7 @@ func (x *exchange) runConcurrently(b []byte, items []batched, sep bool) []byte {
 		lanes[lane] = append(lanes[lane], i)
 	}
 	// The goroutines below copy x. Give up x's turn of the heavy limit first, because otherwise
-	// each copy would give it up again.
+	// each copy of x would give up the turn again.
 	x.leaveTurn()
 	places := make(chan struct{}, maxConcurrent)
 	var all sync.WaitGroup

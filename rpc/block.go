@@ -48,7 +48,7 @@ var chunk = Method[view.ChunkRef]{
 	},
 }
 
-// chunkKey returns the cache key of a chunk: its hash, or its block and shard.
+// chunkKey returns the cache key of a chunk: the chunk's hash, or its block and shard.
 func chunkKey(ref *view.ChunkRef) any {
 	if ref.ByHash {
 		return ref.Hash

@@ -19,8 +19,8 @@ type encodedCache struct {
 	youngBytes int
 }
 
-// append appends the cached text of a hash. If there is none, it calls encode, which appends the
-// text, and caches that text.
+// append appends the cached text of a hash. If no text is cached, append calls encode, which
+// appends the text, and caches that text.
 func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) []byte) []byte {
 	c.mu.RLock()
 	text, ok := c.young[h]

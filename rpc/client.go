@@ -35,7 +35,7 @@ type client struct {
 // noClient is the client of requests that did not come through connLimiter, for tests.
 var noClient = &client{loopback: true}
 
-// most returns the maximum that l allows this client, and false if l does not apply to it.
+// most returns the maximum that l allows this client, and false if l does not apply to this client.
 func (c *client) most(l limits.ByAddress) (int64, bool) {
 	return int64(min(l.Max, 1<<62)), !c.loopback || l.Loopback
 }
@@ -86,7 +86,8 @@ func (d *connLimiter) isProxy(a netip.Addr) bool {
 }
 
 // forwarded returns the address of the client behind a trusted proxy: the last address in
-// X-Forwarded-For that is not a trusted proxy. Any client can forge the addresses before it.
+// X-Forwarded-For that is not a trusted proxy. Any client can forge the addresses that precede the
+// returned one.
 func (d *connLimiter) forwarded(ctx *fasthttp.RequestCtx) (netip.Addr, bool) {
 	headers := ctx.Request.Header.PeekAll("X-Forwarded-For")
 	for i := len(headers) - 1; i >= 0; i-- {
@@ -131,8 +132,8 @@ func (d *connLimiter) clientOf(ctx *fasthttp.RequestCtx, c *conn) *client {
 	return c.via
 }
 
-// client returns the client of an address and adds a reference to it. It creates the client if
-// necessary. The caller holds mu.
+// client returns the client of an address and adds a reference to it. If no client has that
+// address, client creates one. The caller holds mu.
 func (d *connLimiter) client(a netip.Addr) *client {
 	c := d.clients[a]
 	if c == nil {
@@ -169,5 +170,6 @@ const (
 	debtKept     = 5 * time.Second // maximum time for which a debt is kept after the last connection closed
 )
 
-// errBusy is the error of a request that exceeds a limit now. It may succeed later.
+// errBusy is the error of a request that exceeds a limit now. The same request may succeed when it
+// is repeated later.
 var errBusy = errors.New("too many requests")

@@ -26,8 +26,8 @@ func clipTo(text string, n int) string {
 	return string(cut([]byte(text[:n+1]), n)) + clipped
 }
 
-// cut returns a copy of the first n bytes of text. It returns up to three bytes fewer, so that no
-// character is split.
+// cut returns a copy of the first n bytes of text. The copy may be up to three bytes shorter, so
+// that no character is split.
 func cut(text []byte, n int) []byte {
 	for k := n; k > n-utf8.UTFMax; k-- {
 		if utf8.RuneStart(text[k]) {

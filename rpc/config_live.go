@@ -26,9 +26,9 @@ func newLive(o *Options) (*live, error) {
 	return &live{o.Limits, keys}, nil
 }
 
-// Reload replaces the limits by address and the API keys. A key that stays keeps its rate's debt,
-// and its WebSockets stay open. If Reload returns an error, nothing has changed. Safe for
-// concurrent use.
+// Reload replaces the limits by address and the API keys. An API key that is in the old and the new
+// list keeps the debt of its rate, and the WebSockets of that key stay open. If Reload returns an
+// error, nothing has changed. Safe for concurrent use.
 func (s *Server) Reload(l limits.Limits, keys []string) error {
 	o := s.opts
 	o.Limits, o.APIKeys = l, keys
@@ -50,7 +50,8 @@ func (s *Server) Reload(l limits.Limits, keys []string) error {
 	return nil
 }
 
-// keyGone returns whether the API key of a WebSocket was removed or has a different rate now.
+// keyGone returns whether the API key of a WebSocket was removed, or has another rate than when the
+// WebSocket was opened.
 func (k *socket) keyGone() bool {
 	return k.key != nil && k.limiter.live.Load().keys[k.key.name] != k.key
 }

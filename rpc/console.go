@@ -10,8 +10,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The page at /console, enabled by troupe.rpc.console. It consists of its files, GET
-// /console/api/actors and GET /console/api/history. The page reads everything else through the RPC.
+// The page at /console, enabled by troupe.rpc.console. The server serves the page's files, GET
+// /console/api/actors and GET /console/api/history. The page reads all other data through the RPC.
 
 // consolePath is the path of the page. An API key and a world may precede it.
 const consolePath = "/console"
@@ -20,7 +20,8 @@ const (
 	// mostActors is the maximum length of the list of actors. If there are more, actors with queued
 	// work come first.
 	mostActors = 10_000
-	// liveFor is the time for which actorList is served to all clients before it is made anew.
+	// liveFor is the time for which actorList is served to all clients before actorList is made
+	// anew.
 	liveFor = 250 * time.Millisecond
 )
 
@@ -36,13 +37,13 @@ func isConsole(path []byte) bool {
 	return ok && (len(rest) == 0 || rest[0] == '/')
 }
 
-// consoleOff is the reply for the page if it is switched off.
+// consoleOff is the reply for the page if the page is switched off.
 const consoleOff = "the console is off on this node: set troupe.rpc.console to true in config.json and start the node again\n"
 
-// toConsole answers two requests of a browser. It redirects a request for the root to the page. It
-// answers a request for the page if the page is switched off. It returns false for all other
-// requests. A client that does not prefer HTML gets nearcore's reply to GET /: 405
-// (chain/jsonrpc/src/lib.rs, create_jsonrpc_app).
+// toConsole answers two requests of a browser. toConsole redirects a request for the root to the
+// page. It answers a request for the page if the page is switched off. For every request that is
+// not one of these two, toConsole returns false. A client that does not prefer HTML gets nearcore's
+// reply to GET /: 405 (chain/jsonrpc/src/lib.rs, create_jsonrpc_app).
 func (s *Server) toConsole(ctx *fasthttp.RequestCtx, path []byte) bool {
 	h := &ctx.Response.Header
 	switch {
@@ -121,8 +122,9 @@ func (s *Server) console(ctx *fasthttp.RequestCtx, rest string) {
 	s.consoleBody(ctx, f.Body, f.Packed, f.Type)
 }
 
-// consoleBody sends body, which other requests share, or packed, its gzip form. If packed is nil, a
-// large body is compressed for this request, as replies are.
+// consoleBody sends body, or packed, the gzip form of body. Several requests share body, so it must
+// not be changed. If packed is nil, a large body is compressed for this request, as replies of the
+// RPC are compressed.
 func (s *Server) consoleBody(ctx *fasthttp.RequestCtx, body, packed []byte, kind string) {
 	ctx.SetContentType(kind)
 	switch {

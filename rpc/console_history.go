@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The console's charts begin with the last ten minutes. The node records them, because a page that
-// is opened later has no other source for them.
+// The console's charts begin with the last ten minutes. The node records these samples, because a
+// page that is opened afterwards has no source for earlier samples except the node.
 const (
 	// historyEvery is the time between samples.
 	historyEvery = 5 * time.Second
@@ -30,8 +30,8 @@ type consoleHistory struct {
 	taken   int // number of samples since the start; the next one goes to index taken % historyKept
 }
 
-// keepHistory records samples until the server shuts down. It does nothing if the page is switched
-// off or Options.Included is nil.
+// keepHistory records samples until the server shuts down. keepHistory does nothing if the page is
+// switched off or Options.Included is nil.
 func (s *Server) keepHistory() {
 	if !s.opts.Console || s.opts.Included == nil {
 		return

@@ -11,8 +11,8 @@ import (
 )
 
 // The data of neard's debug pages, enabled by rpc.enable_debug_rpc: GET /debug/api/NAME and
-// /debug/client_config. An unknown page is 405, as in neard. If the pages are switched off, their
-// paths do not exist.
+// /debug/client_config. A request for an unknown page gets HTTP 405, as in neard. If the pages are
+// switched off, requests for them get the reply of an unknown path.
 
 var debugPrefix = []byte("/debug/")
 

@@ -21,7 +21,7 @@ const dontCare = `"dontcare"`
 // notRequest is the error text for JSON that is not a request. The reply has no id.
 const notRequest = "JSON RPC Request format was expected"
 
-// documents pools parsed bodies, so that later requests reuse their memory.
+// documents pools parsed bodies, so that the next requests reuse the memory of earlier bodies.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
 // maxKept is the maximum number of nodes of a document whose memory is kept for reuse.
@@ -98,7 +98,7 @@ func (x *exchange) parsed(b []byte, root val, method string) ([]byte, int) {
 	return x.one(b, &r)
 }
 
-// parse parses a body. For a large body it first takes a turn of the heavy limit. The exchange
+// parse parses a body. For a large body, parse first takes a turn of the heavy limit. The exchange
 // keeps the turn until the parameters of a request have been read or the reply has been made.
 func (x *exchange) parse(doc *document, body []byte) (*syntaxError, *failure) {
 	if len(body) > smallReply {
@@ -147,8 +147,8 @@ func appendInvalid(b []byte, cause, member, text string, code int, message strin
 	return append(view.AppendString(b, text), '}')
 }
 
-// read fills r from an envelope. If v is not an envelope, it returns the reason. jsonrpc and id may
-// be missing, unknown keys are ignored, and no key may occur twice.
+// read fills r from an envelope. If v is not an envelope, read returns the reason. jsonrpc and id
+// may be missing, unknown keys are ignored, and no key may occur twice.
 func (r *request) read(v val) (why string) {
 	if v.kind() != kObject {
 		return notRequest
@@ -185,8 +185,8 @@ func (r *request) read(v val) (why string) {
 	return ""
 }
 
-// prepareID makes the echoed form of an id that is longer than maxID, because making it takes long.
-// It overwrites the id's text, so the id must not be read afterwards.
+// prepareID makes the echoed form of an id that is longer than maxID, because making that form
+// takes long. prepareID overwrites the id's text, so the caller must not read the id afterwards.
 func (r *request) prepareID() {
 	if !r.hasID || len(r.id.raw()) <= maxID {
 		return
@@ -261,8 +261,8 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	return b, status
 }
 
-// appendReply appends the reply to a request that began at start, and counts it in the metrics. It
-// returns the HTTP status, and the error that the reply shows.
+// appendReply appends the reply to a request that began at start, and counts the request in the
+// metrics. It returns the HTTP status, and the error that the reply shows.
 func (x *exchange) appendReply(b []byte, r *request, start time.Time) ([]byte, int, error) {
 	route := byName[r.method]
 	if len(b) > smallReply { // in a batch: a small reply is appended to b without growing it

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// errorLog logs requests that are answered with HTTP 500. It logs at most maxLoggedErrors a minute,
-// because a client that can cause one such reply can cause many.
+// errorLog logs requests that are answered with HTTP 500. errorLog logs at most maxLoggedErrors
+// requests a minute, because a client that can cause one such reply can cause many.
 type errorLog struct {
 	mu         sync.Mutex
 	since      time.Time
@@ -24,8 +24,8 @@ const (
 	maxParams       = 300 // bytes of the parameters in a log line
 )
 
-// admit returns whether another request may be logged, and how many were not logged since the last
-// one.
+// admit returns whether another request may be logged, and how many requests were not logged since
+// the last logged one.
 func (t *errorLog) admit(now time.Time) (unsaid int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,8 +40,8 @@ func (t *errorLog) admit(now time.Time) (unsaid int, ok bool) {
 	return unsaid, true
 }
 
-// logError logs an INTERNAL_ERROR with the data to reproduce it. It does not log failures that the
-// client or the node's own shutdown caused.
+// logError logs an INTERNAL_ERROR with the data to reproduce it. logError does not log failures
+// that the client or the node's own shutdown caused.
 func (x *exchange) logError(r *request, f *failure) {
 	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || errors.Is(f.cause, errStopping) || x.ctx.Err() != nil {
 		return

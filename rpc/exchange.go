@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// exchange is one body and its reply, with the connection and the client that are charged for them.
+// exchange is one body and its reply, with the connection and the client that are charged for the
+// body and the reply.
 type exchange struct {
 	*Server
 	conn   net.Conn  // connection of the body; nil: none
@@ -56,9 +57,9 @@ func (c *conn) fairClient(of *client) fair.Client {
 	return w
 }
 
-// enter waits for a turn of the heavy limit, at most as long as a request may wait. If it gets
-// none, full is the failure to reply with. done gives the turn back and charges the client for its
-// time.
+// enter waits for a turn of the heavy limit, at most as long as a request may wait. If the request
+// gets no turn, full is the failure to reply with. done gives the turn back and charges the client
+// for the time during which the request held the turn.
 func (x *exchange) enter() (done func(), full *failure) {
 	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
 	defer cancel()
@@ -95,16 +96,16 @@ func (x *exchange) leaveTurn() {
 	}
 }
 
-// reserve reserves n more bytes for a reply: it counts them as in flight and, if the reply is
-// large, takes a turn to write it. After an error, nothing may be appended. reserve does not wait
-// for memory.
+// reserve reserves n more bytes for a reply: reserve counts these bytes as in flight and, if the
+// reply is large, takes a turn of the heavy limit for writing the reply. After an error, nothing
+// may be appended. reserve does not wait for memory.
 func (c *call) reserve(b []byte, n int) ([]byte, error) {
 	return c.reserveShared(b, n, nil)
 }
 
 // reserveShared is reserve for a reply that may wait for memory. One block may end thousands of
 // waits whose replies are all made at the same moment. shown identifies the text that several of
-// these replies show. If shown is nil, reserveShared does not wait.
+// these replies show. If shown is nil, reserveShared does not wait for memory.
 func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	if n > smallReply && c.key != nil {
 		c.limiter.sizes.set(c.key, n)
@@ -120,8 +121,8 @@ func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error)
 		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // grow to twice the size, because more data may follow
 		full := limits.Count
 		if n := int64(size - cap(b)); shown != nil {
-			// The data from which the reply is made counts in shown now, once for all replies that
-			// show it.
+			// Now shown counts the data from which the reply is made, once for all replies that
+			// show that data.
 			c.giveBack()
 			full = c.awaitMemory(n, shown)
 		} else {
@@ -146,8 +147,8 @@ func (c *call) reserveShared(b []byte, n int, shown *view.Shown) ([]byte, error)
 // awaitMemory counts n bytes of a large reply, or of the data that the reply is made from. If
 // memory is full, it waits, at most as long as a request may take and only while the client is
 // connected. During the wait it holds no turn of the heavy limit and no memory except that of
-// shown. It does not wait for a batch that already holds replies. The result is the limit that is
-// full, or limits.Count.
+// shown. awaitMemory does not wait if the request is part of a batch that already holds replies.
+// The result is the limit that is full, or limits.Count.
 func (c *call) awaitMemory(n int64, shown *view.Shown) limits.ID {
 	if c.x.peer == nil || !c.x.until.IsZero() && c.x.peer.holds() {
 		return c.x.peer.take(c.x.client, n)
@@ -192,8 +193,8 @@ func (c *call) turn() error {
 	return nil
 }
 
-// settle counts the bytes by which a reply has grown without reserve. It returns the failure of the
-// limit that is full.
+// settle counts the bytes by which a reply has grown without reserve. settle returns the failure of
+// the limit that is full.
 func (x *exchange) settle(b []byte) error {
 	if grown := len(b) - x.taken; grown > smallReply {
 		if full := x.peer.take(x.client, int64(grown)); full != limits.Count {
@@ -221,8 +222,8 @@ var bodies = sync.Pool{New: func() any { return new([]byte) }}
 // readStep is the number of bytes of a body that are read at a time.
 const readStep = 256 << 10
 
-// errBodyLarge is the error of method body for a body that exceeds MaxBody. Other errors of method
-// body are failures of limits, or errors of the connection.
+// errBodyLarge is the error of method body for a body that exceeds MaxBody. All errors of method
+// body except errBodyLarge are failures of limits, or errors of the connection.
 var errBodyLarge = errors.New("length limit exceeded")
 
 // body reads the request's body, within the limits of memory. The caller must call free when the

@@ -62,8 +62,8 @@ var (
 	TooFarAhead          = &Fault{Name: "TOO_FAR_AHEAD", Fields: true}
 )
 
-// failure is an occurrence of a fault. If fault is nil, it is an INTERNAL_ERROR with text as its
-// message.
+// failure is an occurrence of a fault. If fault is nil, the failure is an INTERNAL_ERROR with text
+// as its message.
 type failure struct {
 	fault *Fault
 	info  []byte              // members of the JSON object "info", without the braces; empty: {}
@@ -71,7 +71,7 @@ type failure struct {
 	data  []byte              // JSON of the error's member "data"
 	text  string              // text for logs; of an INTERNAL_ERROR, the client gets the text too
 	cause error               // cause of an INTERNAL_ERROR; nil: unknown
-	// refusal is the HTTP status if a limit rejected the request; 0: another failure.
+	// refusal is the HTTP status if a limit rejected the request; 0: no limit rejected it.
 	refusal int
 }
 
@@ -82,12 +82,13 @@ func (f *failure) Error() string {
 	return f.fault.Name + ": " + f.text
 }
 
-// because makes a failure whose data is text. info has the members of its info object as JSON.
+// because makes a failure whose data is text. info has the members of the failure's info object as
+// JSON.
 func (f *Fault) because(text string, info []byte) error {
 	return &failure{fault: f, info: info, data: view.AppendString(nil, text), text: text}
 }
 
-// asCause makes a failure whose data repeats the cause, as that of some methods does.
+// asCause makes a failure whose data repeats the cause, as the data of some methods' failures does.
 func (f *Fault) asCause(info []byte) error {
 	e := &failure{fault: f, info: info, text: string(info)}
 	e.data = e.appendCause(nil)
@@ -101,12 +102,12 @@ const (
 	internalError = "Internal error: "
 )
 
-// maxInternal is the maximum length of the text of an INTERNAL_ERROR, in bytes. It is larger than
-// any panic message of a contract.
+// maxInternal is the maximum length of the text of an INTERNAL_ERROR, in bytes. Every panic message
+// of a contract is shorter than maxInternal.
 const maxInternal = 64 << 10
 
-// internal makes an INTERNAL_ERROR from err. prefix is only in its data. If err is a failure
-// already, internal returns it unchanged.
+// internal makes an INTERNAL_ERROR from err. prefix is only in the data of the INTERNAL_ERROR. If
+// err is a failure already, internal returns it unchanged.
 func internal(prefix string, err error) error {
 	var f *failure
 	if errors.As(err, &f) {
@@ -191,7 +192,7 @@ const (
 )
 
 // blockFault maps an error about a block to the fault of methods such as block, chunk and
-// gas_price. ok is false for other errors.
+// gas_price. ok is false for an error that is not about a block.
 func blockFault(err error, kind string) (fault error, ok bool) {
 	e, ok := lookup(err)
 	if !ok {

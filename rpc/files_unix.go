@@ -17,8 +17,8 @@ func openFiles() uint64 {
 	return uint64(l.Cur)
 }
 
-// isClosed returns whether err means that the listener is closed. Other errors concern a single
-// connection or a temporary shortage.
+// isClosed returns whether err means that the listener is closed. An error for which isClosed
+// returns false concerns a single connection or a temporary shortage.
 func isClosed(err error) bool {
 	return errors.Is(err, syscall.EBADF) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSOCK)
 }

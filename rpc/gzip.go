@@ -26,8 +26,8 @@ func (p *packed) Write(b []byte) (int, error) {
 }
 
 // pack compresses a reply if the client accepts gzip and the reply is large enough. It never waits.
-// It returns the reply unchanged if it would have to wait: for a turn of the heavy limit, for the
-// client's share of work, or for memory for both forms.
+// If pack would have to wait for a turn of the heavy limit, for the client's share of work, or for
+// memory for the plain and the compressed form, it returns the reply unchanged.
 func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 	least := x.opts.Limits.GzipMin
 	if least == 0 || uint64(len(b)) < least || !acceptsGzip(ctx.Request.Header.Peek("Accept-Encoding")) {

@@ -7,7 +7,7 @@ import (
 )
 
 // pollInterval is the interval at which the connections of waiting requests are polled. A wait may
-// last that much longer than its client's connection.
+// last for up to pollInterval after its client's connection has ended.
 const pollInterval = 250 * time.Millisecond
 
 // maxFastPolled is the number of waits up to which all are polled at pollInterval. With more waits
@@ -21,7 +21,7 @@ func pollDelay(waiting int) time.Duration {
 
 // hangupPoller detects clients that hang up while their requests wait. One goroutine polls all
 // connections, pollsAtOnce with one system call. Rejected: a timer and a system call for each wait.
-// They cost as much as all the other work that the node does for waits.
+// These timers and calls cost as much as the rest of the work that the node does for waits.
 type hangupPoller struct {
 	mu      sync.Mutex
 	list    []*polledConn
@@ -31,14 +31,15 @@ type hangupPoller struct {
 // polledConn is a connection that hangupPoller polls.
 type polledConn struct {
 	conn net.Conn
-	// Another connection may have this number by now, so run checks a positive poll through conn.
+	// The descriptor's number may belong to another connection by now, so run checks a positive
+	// poll through conn.
 	fd       int
 	onHangup func()
 	index    int // index in hangupPoller.list; -1: not in the list
 }
 
-// add starts polling a connection. It calls gone once: when the client hangs up, or at once if the
-// connection is already closed.
+// add starts polling a connection. The poller calls gone once: when the client hangs up, or
+// immediately if the connection is already closed.
 func (l *hangupPoller) add(conn net.Conn, gone func()) *polledConn {
 	x := &polledConn{conn: conn, fd: fdOf(conn), onHangup: gone, index: -1}
 	if x.fd < 0 { // conn has no file descriptor, or this server has closed conn

@@ -27,7 +27,7 @@ func rawOf(c net.Conn) (raw syscall.RawConn, is bool) {
 	return raw, true
 }
 
-// hungUp returns whether the peer has closed or reset a connection. It does not read from the
+// hungUp returns whether the peer has closed or reset a connection. hungUp does not read from the
 // connection. It returns false for a connection without a file descriptor.
 func hungUp(c net.Conn) bool {
 	raw, is := rawOf(c)

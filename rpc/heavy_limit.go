@@ -10,9 +10,9 @@ import (
 )
 
 // heavyLimiter runs heavy work on half of the cores: parsing large bodies, writing large replies,
-// heavy methods. Clients take turns (fair.Queue). Small requests bypass it, so the other half of
-// the cores is free for them. A request holds its turn only while it computes: it must not wait for
-// its client, for the chain or for memory.
+// heavy methods. Clients take turns (fair.Queue). Small requests bypass it, so half of the cores is
+// always free for small requests. A request holds its turn only while it computes: it must not wait
+// for its client, for the chain or for memory.
 type heavyLimiter struct {
 	mu    sync.Mutex
 	free  int
@@ -26,8 +26,8 @@ func (g *heavyLimiter) init(waiting uint64) {
 	g.queue.Limit = int(waiting)
 }
 
-// enter waits for a turn. done gives the turn back and charges the client for its time. err is
-// errBusy if the queue is full, or the context's error if the context ends first. Safe for
+// enter waits for a turn. done gives the turn back and charges the client for the time of the turn.
+// err is errBusy if the queue is full, or the context's error if the context ends first. Safe for
 // concurrent use.
 func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(), err error) {
 	g.mu.Lock()
@@ -46,8 +46,8 @@ func (g *heavyLimiter) enter(ctx context.Context, who fair.Client) (done func(),
 	case <-t.turn:
 		return g.leaver(who), nil
 	case <-ctx.Done():
-		// The ticket cannot be removed from the queue. The goroutine waits for the turn and ends it
-		// at once.
+		// The ticket cannot be removed from the queue. This goroutine waits for the turn and gives
+		// it back at once.
 		go func() {
 			<-t.turn
 			g.leave()

@@ -21,8 +21,8 @@ const (
 	textType = "text/plain"
 )
 
-// endpoints are the paths of GET and HEAD that are not calls of a method. The members of their
-// objects have the order of nearcore's structs.
+// endpoints are the paths of GET and HEAD that are not calls of a method. The members of the
+// reply's objects have the order of nearcore's structs.
 var endpoints = map[string]endpoint{
 	"/status": func(s *Server, b []byte) ([]byte, string, bool) {
 		s.metrics.status.Add(1)
@@ -56,7 +56,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 // handle makes the checks that all requests need, then calls serve.
 func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCtx)) {
 	defer func() {
-		if p := recover(); p != nil { // for panics outside of methods; methods recover from their own
+		if p := recover(); p != nil { // for panics outside of methods; methods recover from their own panics
 			s.metrics.panics.Add(1)
 			s.log.Errorf("panic in %s %s: %v", ctx.Method(), ctx.Path(), p)
 			ctx.ResetBody()
@@ -71,8 +71,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 		ctx.SetConnectionClose() // otherwise the unread body would be parsed as the next request
 	}
 	if ctx.Request.Header.ContentLength() < 0 && headerOf(ctx.Request.Header.RawHeaders(), "content-length") != nil {
-		// The request has two lengths. A proxy in front of this server may have used the other one.
-		// It would then take the rest of the body for another request.
+		// The request has two lengths. A proxy in front of this server may have used one length,
+		// and this server the other one. The proxy would then take the rest of the body for a
+		// second request.
 		ctx.SetConnectionClose()
 	}
 	if ctx.IsOptions() {
@@ -84,7 +85,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCt
 	serve(ctx)
 }
 
-// serve answers a request for a path. It first removes the API key and the world from the path.
+// serve answers a request for a path. Before that, serve removes the API key and the world from the
+// path.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, path []byte) {
 	path, key := s.takeKey(path)
 	w, rest, found := s.worldOf(path)
@@ -167,7 +169,7 @@ func allowed(path string) string {
 }
 
 // call answers a call of a method. A small reply is written into the response's own buffer, which
-// later responses reuse.
+// the responses to the next requests reuse.
 func (s *Server) call(ctx *fasthttp.RequestCtx, method string, key *apiKey) {
 	x := s.newExchange(ctx)
 	x.key = key
@@ -202,7 +204,7 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, method string, key *apiKey) {
 	ctx.SetStatusCode(status)
 }
 
-// unread answers a request whose body was not read to its end. It closes the connection.
+// unread answers a request whose body was not read to its end. unread closes the connection.
 func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetConnectionClose()
 	var f *failure
@@ -230,8 +232,8 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	})
 }
 
-// probes are the endpoints that monitoring polls. They cost next to nothing, so no limits apply to
-// them.
+// probes are the endpoints that monitoring polls. A probe costs next to nothing, so no limits apply
+// to probes.
 var probes = map[string]bool{"/health": true, "/status": true}
 
 // serveGet answers a GET that is not a call. The limits of a call apply: rates, a turn of the heavy
@@ -298,8 +300,8 @@ var (
 	star             = []byte("*")
 )
 
-// origin sets the CORS headers that all replies have. It returns false if the request's origin is
-// not allowed.
+// origin sets the CORS headers that all replies have. origin returns false if the configuration
+// does not allow the request's origin.
 func (c *cors) origin(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Response.Header
 	h.SetCanonical(varyName, varyValue)

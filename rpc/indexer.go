@@ -9,8 +9,8 @@ import (
 )
 
 // The faults of EXPERIMENTAL_indexer_block (near-jsonrpc-primitives 0.38.0 src/types/indexer.rs).
-// neard returns UNSUPPORTED if it does not store outcomes or state changes. This node always stores
-// both, so it never returns UNSUPPORTED.
+// neard returns UNSUPPORTED if its store has no outcomes or no state changes. Troupe always stores
+// outcomes and state changes, so it never returns UNSUPPORTED.
 var (
 	DataUnavailable = &Fault{Name: "DATA_UNAVAILABLE", Fields: true}
 	IncompleteData  = &Fault{Name: "INCOMPLETE_DATA", Fields: true}
@@ -53,7 +53,8 @@ executed. It is available if rpc.enable_indexer_rpc is set.`,
 // indexerKey is the key of a reply in replySizes.
 type indexerKey primitives.Hash
 
-// parseIndexerBlock parses {"block_hash"} or [hash]. As in nearcore, other members are errors.
+// parseIndexerBlock parses {"block_hash"} or [hash]. As in nearcore, any member except block_hash
+// is an error.
 func parseIndexerBlock(v val) (hash primitives.Hash, err error) {
 	const name = "block_hash"
 	unknown, found := "", false

@@ -73,7 +73,8 @@ func (v val) raw() []byte {
 	return v.doc.text[n.start:n.end]
 }
 
-// str returns the value of a string. It aliases the text if the string has no escapes.
+// str returns the value of a string. The result aliases the text of the document if the string has
+// no escapes.
 func (v val) str() []byte {
 	if v.node().escaped {
 		return unescape(v.raw(), math.MaxInt)
@@ -82,8 +83,8 @@ func (v val) str() []byte {
 }
 
 // start returns the value of a string if it has at most n bytes, else a prefix of more than n
-// bytes. That is enough to cut off or reject the string, and its cost does not grow with the
-// string.
+// bytes. That prefix is enough to cut off or reject the string, and the cost of start does not grow
+// with the string.
 func (v val) start(n int) []byte {
 	raw := v.raw()
 	if v.node().escaped {
@@ -116,7 +117,8 @@ func (v val) each(f func(val) bool) {
 	}
 }
 
-// get returns a member of an object. Of duplicates it returns the last, as serde_json's maps do.
+// get returns a member of an object. If several members have that name, get returns the last of
+// them, as serde_json's maps do.
 func (v val) get(name string) (out val, ok bool) {
 	if v.kind() != kObject {
 		return val{}, false
@@ -178,8 +180,8 @@ func (v val) uint64() (uint64, bool) {
 	return n, true
 }
 
-// isFloat returns whether serde_json would read a number as a float. It does so for every number
-// that is not an integer in the range of i64 or u64.
+// isFloat returns whether serde_json would read a number as a float. serde_json reads as a float
+// every number that is not an integer in the range of i64 or u64.
 func (v val) isFloat() bool {
 	if _, ok := v.uint64(); ok {
 		return false
@@ -192,8 +194,8 @@ func (v val) isFloat() bool {
 	return err != nil || string(raw) == "-0"
 }
 
-// unescape decodes the escapes of a valid JSON string. It stops when the result has more than n
-// bytes.
+// unescape decodes the escapes of a valid JSON string. unescape stops when the result has more than
+// n bytes.
 func unescape(raw []byte, n int) []byte {
 	out := make([]byte, 0, min(len(raw), n))
 	for i := 0; i < len(raw) && len(out) <= n; {
@@ -209,7 +211,7 @@ func unescape(raw []byte, n int) []byte {
 	return out
 }
 
-// escape decodes the escape at the beginning of a text and returns its length.
+// escape decodes the escape at the beginning of a text and returns the length of the escape.
 func escape(text []byte) (r rune, width int) {
 	switch c := text[1]; c {
 	case 'b':
@@ -255,8 +257,8 @@ func hex4(b []byte) int32 {
 	return v
 }
 
-// appendCompact appends a value as serde_json writes it after having read it: without blanks, with
-// the keys of objects sorted, and with floats in their shortest form.
+// appendCompact appends a value as serde_json writes a value that it has parsed: without blanks,
+// with the keys of objects sorted, and with floats in their shortest form.
 func (v val) appendCompact(b []byte) []byte {
 	switch v.kind() {
 	case kNumber:
@@ -294,8 +296,8 @@ func (v val) appendCompact(b []byte) []byte {
 	return append(b, v.raw()...)
 }
 
-// members returns the members of an object as serde_json's map has them: sorted by key, and only
-// the last of duplicates.
+// members returns the members of an object as serde_json's map has them: sorted by key, and of
+// several members with one key only the last.
 func (v val) members() []pair {
 	out := make([]pair, 0, v.len())
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
@@ -367,7 +369,7 @@ func appendEscaped(b, text []byte) []byte {
 }
 
 // normalizeEscapes rewrites, in place, the escapes of a valid JSON string as serde_json writes
-// them. It returns the result. No escape becomes longer.
+// them. normalizeEscapes returns the result. No escape becomes longer.
 func normalizeEscapes(raw []byte) []byte {
 	out := raw[:0]
 	var one [utf8.UTFMax]byte

@@ -22,8 +22,8 @@ func parseFloat(raw []byte) (float64, error) {
 }
 
 // shortNumber returns a shorter number that rounds to the same float. If any dropped digit is not
-// 0, it puts a single 1 in their place (a sticky digit), so that ties are rounded as with all
-// digits.
+// 0, shortNumber puts a single 1 in place of the dropped digits (a sticky digit), so that the float
+// is rounded as if all digits were present.
 func shortNumber(raw []byte) []byte {
 	mantissa, exponent := raw, int64(0)
 	if at := indexE(raw); at >= 0 {

@@ -10,8 +10,8 @@ import (
 // maxDepth is serde_json's recursion limit. Containers that are nested deeper are rejected.
 const maxDepth = 127
 
-// syntaxError is the error of an invalid JSON text. Its text, position and path are those of
-// serde_json and serde_path_to_error, which neard shows to clients.
+// syntaxError is the error of an invalid JSON text. The text, the position and the path equal those
+// of serde_json and serde_path_to_error, which neard shows to clients.
 type syntaxError struct {
 	text string
 	at   int    // offset in the text from which line and column are computed
@@ -19,8 +19,8 @@ type syntaxError struct {
 	over int    // the exceeded bound, overNodes or overItems; 0: the syntax is invalid
 }
 
-// maxPath is the maximum length of the path in the error text, in bytes. Inner segments beyond it
-// are left out.
+// maxPath is the maximum length of the path in the error text, in bytes. Inner segments beyond this
+// length are left out.
 const maxPath = 512
 
 // in adds the next outer segment to the path.
@@ -57,8 +57,8 @@ type scanner struct {
 	depth int
 }
 
-// bounds are checked while a text is read. So a text that exceeds them costs no more than a text
-// that does not. Zero means no bound.
+// The scanner checks bounds while it reads a text. So a text that exceeds a bound costs no more
+// than a text within the bounds. Zero means no bound.
 type bounds struct {
 	nodes int // maximum number of values and keys together
 	items int // maximum number of items of an array that is the whole text
@@ -70,7 +70,7 @@ const (
 	overItems
 )
 
-// parse reads the first JSON value of text. It ignores the text after that value, as neard does.
+// parse reads the first JSON value of text. parse ignores the text after that value, as neard does.
 // The document aliases text.
 func (d *document) parse(text []byte) *syntaxError {
 	d.text, d.nodes = text, d.nodes[:0]
@@ -83,14 +83,14 @@ func (d *document) parse(text []byte) *syntaxError {
 func (s *scanner) tooMuch(over int) *syntaxError { return &syntaxError{over: over, at: s.pos} }
 
 // fail reports an error at the current position, as serde_json's Deserializer::error does. peekFail
-// reports it one position later, as Deserializer::peek_error does: there serde_json has peeked at
-// the next character and counts it.
+// reports an error one position after the current one, as Deserializer::peek_error does: in these
+// cases serde_json has peeked at the next character and counts that character.
 func (s *scanner) fail(text string) *syntaxError { return &syntaxError{text: text, at: s.pos} }
 func (s *scanner) peekFail(text string) *syntaxError {
 	return &syntaxError{text: text, at: min(s.pos+1, len(s.text))}
 }
 
-// space skips blanks. It returns false at the end of the text.
+// space skips blanks. space returns false at the end of the text.
 func (s *scanner) space() bool {
 	if s.pos < len(s.text) && s.text[s.pos] > ' ' {
 		return true
@@ -113,7 +113,7 @@ func (s *scanner) blanks() bool {
 }
 
 // How much is read until other goroutines may run. yieldEvery is a number of nodes, yieldBytes a
-// number of bytes of one value. Each takes some 100 µs.
+// number of bytes of one value. Reading that many nodes, or that many bytes, takes some 100 µs.
 const (
 	yieldEvery = 1 << 12
 	yieldBytes = 1 << 16
@@ -343,7 +343,7 @@ func (s *scanner) hex() (int32, *syntaxError) {
 	return v, nil
 }
 
-// container parses an object or array. It fails beyond maxDepth.
+// container parses an object or array. container fails if the nesting is deeper than maxDepth.
 func (s *scanner) container(k kind, body func(at uint32) *syntaxError) (uint32, *syntaxError) {
 	if s.depth >= maxDepth {
 		return 0, s.peekFail("recursion limit exceeded")

@@ -100,8 +100,8 @@ func proofFault(err error) error {
 	return internal(internalError, err)
 }
 
-// parseOutcomeRef parses {"type": "transaction" | "receipt", ...}. It reads the head first, then
-// the type and its members.
+// parseOutcomeRef parses {"type": "transaction" | "receipt", ...}. It reads the member with the
+// light client's head first, then the type and the members of that type.
 func parseOutcomeRef(v val) (ref view.OutcomeRef, err error) {
 	if err = needObject(v, "RpcLightClientExecutionProofRequest"); err != nil {
 		return ref, err

@@ -59,8 +59,8 @@ import (
 // and does not stop one request that was made to be expensive.
 
 // connLimiter admits connections and accounts for what they hold. If max_connections are open, a
-// new connection evicts an idle one: of the address with most connections, the one that has been
-// idle longest.
+// new connection evicts an idle one: of the idle connections of the address with most connections,
+// the one that has been idle longest.
 type connLimiter struct {
 	limits  limits.Limits
 	live    atomic.Pointer[live]
@@ -92,8 +92,8 @@ type connLimiter struct {
 	tls      *tls.Config // nil: no TLS
 }
 
-// The states of a connection: it is idle, it receives a request, or the reply to its request is
-// made and sent.
+// The states of a connection: the connection is idle, it receives a request, or the node makes and
+// sends the reply to its request.
 const (
 	connWaits = int32(iota)
 	connServed
@@ -150,17 +150,17 @@ type conn struct {
 // does not affect them.
 var started = time.Now()
 
-// clock returns the time since started in ns. It is never 0.
+// clock returns the time since started in ns. The result is never 0.
 func clock() int64 { return int64(time.Since(started)) + 1 }
 
-// listener admits the connections of another listener.
+// listener wraps a listener and admits its connections.
 type listener struct {
 	net.Listener
 	limiter *connLimiter
 }
 
-// Accept returns the next admitted connection. It fails only if the listener is closed. After other
-// errors, such as too many open files, it tries again.
+// Accept returns the next admitted connection. Accept fails only if the listener is closed. After
+// any error except that, such as too many open files, Accept tries again.
 func (l *listener) Accept() (net.Conn, error) {
 	for pause := time.Duration(0); ; {
 		l.limiter.pacer.accept()
@@ -186,8 +186,8 @@ func (l *listener) Accept() (net.Conn, error) {
 // maxPause is the longest pause after a failed accept.
 const maxPause = 100 * time.Millisecond
 
-// onAcceptError closes an idle connection if the system failed to open another one. It logs the
-// error at most once a minute.
+// onAcceptError closes an idle connection if the system could not open a new connection.
+// onAcceptError logs the error at most once a minute.
 func (d *connLimiter) onAcceptError(err error) {
 	d.failed.Add(1)
 	d.mu.Lock()
@@ -209,8 +209,8 @@ const reservedFiles = 512
 // maxConns returns the number of connections for which files are left.
 func maxConns(files uint64) uint64 { return max(1, files-min(reservedFiles, files/2)) }
 
-// admit returns the admitted connection. If no place is free, it sends an error reply and returns
-// nil.
+// admit returns the admitted connection. If no place is free, admit sends an error reply and
+// returns nil.
 func (d *connLimiter) admit(c net.Conn) *conn {
 	addr := clientAddr(c.RemoteAddr())
 	d.mu.Lock()
@@ -241,8 +241,8 @@ func (d *connLimiter) admit(c net.Conn) *conn {
 	return in
 }
 
-// evict closes the idle connection that a new one replaces. It returns false if no connection has
-// been idle for at least idle. The caller holds mu.
+// evict closes the idle connection that a new connection replaces. It returns false if no
+// connection has been idle for at least the duration idle. The caller holds mu.
 func (d *connLimiter) evict(idle time.Duration) bool {
 	var out *conn
 	latest := clock() - int64(idle)
@@ -280,10 +280,10 @@ func (d *connLimiter) remove(c *conn) {
 	d.forget(c.client)
 }
 
-// Close closes the connection and releases what it holds.
+// Close closes the connection and releases the memory and the counts that the connection holds.
 func (c *conn) Close() error {
-	// While the server stops, fasthttp closes connections that other goroutines still serve. pace
-	// belongs to those goroutines.
+	// While the server stops, fasthttp closes connections that goroutines still serve. c.pace
+	// belongs to these goroutines.
 	if !c.limiter.stopping.Load() {
 		c.pace.end(c)
 	}
@@ -338,7 +338,7 @@ var errNoSystem = fmt.Errorf("rpc: the connection has no system socket")
 // writeStep is how long a write deadline is kept. Setting one takes a tenth of the time of a reply.
 const writeStep = time.Second
 
-// Write sends b. It fails if the client does not read b within write_timeout.
+// Write sends b. Write fails if the client does not read b within write_timeout.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.cork.more || c.cork.waits != nil {
 		return c.cork.write(b, c.write)
@@ -372,11 +372,11 @@ func (c *conn) write(b []byte) (int, error) {
 }
 
 // writeChunk is the number of bytes that one system call sends. The progress of a slow client is
-// visible only between calls, so smaller chunks show it earlier.
+// visible only between calls, so a smaller chunk makes slow progress visible earlier.
 const writeChunk = 256 << 10
 
-// Read reads from the connection and counts timeouts. It passes the pacer: a client that sends
-// without waiting for its replies is read more slowly.
+// Read reads from the connection and counts timeouts. Each read is paced: Read delays a client that
+// sends requests without waiting for the replies.
 func (c *conn) Read(b []byte) (int, error) {
 	start := c.pace.before(c)
 	n, err := c.Conn.Read(b)
@@ -391,7 +391,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline is called by fasthttp. During shutdown it makes every read time out at once.
+// fasthttp calls SetReadDeadline. During shutdown, SetReadDeadline makes every read time out at
+// once.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.limiter.stopping.Load() {
 		t = time.Now()
@@ -407,7 +408,7 @@ func timedOut(err error) bool {
 // take counts n bytes that a connection will hold until its reply has been sent. full is the limit
 // that has no space, or limits.Count if the bytes were counted. If memory is short, take first
 // closes slow transfers. Up to smallReply bytes always succeed, because the number of connections
-// bounds their sum. c may be nil.
+// bounds the sum of these bytes. c may be nil.
 func (c *conn) take(of *client, n int64) (full limits.ID) {
 	if c == nil {
 		return limits.Count
@@ -492,8 +493,8 @@ func (c *conn) give() {
 	c.holder = nil
 }
 
-// Memory of large requests is released to the system when there are no more such requests. The
-// garbage collector alone would keep it until the heap has grown again, which takes minutes on a
+// Memory of large requests is released to the system when no large request is left. The garbage
+// collector alone would keep that memory until the heap has grown again, which takes minutes on a
 // quiet node.
 const (
 	idleBytes    = 1 << 20         // the server counts as idle if at most this number of bytes is in memory
@@ -572,7 +573,8 @@ func (d *connLimiter) refusal(head []byte, why limits.ID) []byte {
 	return append(out, body...)
 }
 
-// headerOf returns the value of a header in the beginning of a request; nil if it is not there.
+// headerOf returns the value of a header in the beginning of a request; nil if the beginning does
+// not have the header.
 func headerOf(head []byte, name string) []byte {
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
 		key, value, ok := bytes.Cut(line, []byte(":"))
@@ -583,7 +585,7 @@ func headerOf(head []byte, name string) []byte {
 	return nil
 }
 
-// busy returns the failure of a limit that may have space later.
+// busy returns the failure for a limit that is full now and may have space later.
 func busy(why limits.ID) *failure {
 	f := internal(reachedLimits, fmt.Errorf("%w: troupe.rpc.%s", errBusy, limits.Table[why].Key)).(*failure)
 	f.refusal = http.StatusServiceUnavailable
@@ -598,8 +600,8 @@ func (d *connLimiter) tooLarge() *failure {
 	return f
 }
 
-// stop prevents clients from delaying the shutdown. It drops requests that have not arrived
-// completely, and cuts off replies that are not read within grace.
+// stop prevents clients from delaying the shutdown. stop drops requests that have not arrived
+// completely, and cuts off replies that clients do not read within grace.
 func (d *connLimiter) stop(grace time.Duration) {
 	d.stopping.Store(true)
 	d.pacer.stop()

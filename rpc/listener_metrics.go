@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// fill returns the current use of each limit. For a limit by address, it is the use of the address
-// with the highest use. known is false for limits of a single request.
+// fill returns the current use of each limit. For a limit by address, fill returns the use of the
+// address with the highest use. known is false for limits of a single request.
 func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	d := s.limiter
 	d.mu.Lock()
@@ -38,8 +38,8 @@ func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	return fill, known
 }
 
-// appendLimits appends, for each limit, its value, its use and the number of requests that it
-// rejected.
+// appendLimits appends, for each limit, its value, its use and the number of requests that the
+// limit rejected.
 func (s *Server) appendLimits(b []byte) []byte {
 	fill, known := s.fill()
 	b = appendHead(b, "troupe_rpc_limit", "gauge", "Limits of the RPC: numbers, bytes, seconds")

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// Method declares one method. Its routes, metrics and table-driven tests follow from it.
+// Method declares one method. The method's routes, metrics and table-driven tests follow from this
+// declaration.
 type Method[P any] struct {
 	Name, Doc string
-	Aliases   []string // older names, mostly EXPERIMENTAL_...
-	Faults    []*Fault // all faults that the method may return; any other error is INTERNAL_ERROR
+	Aliases   []string // older names of the method, mostly EXPERIMENTAL_...
+	Faults    []*Fault // all faults that the method may return; an error that is not listed becomes INTERNAL_ERROR
 	// Waits marks methods that may wait for the chain. Their calls count against
 	// max_parked_requests.
 	Waits bool
@@ -24,11 +25,11 @@ type Method[P any] struct {
 	Heavy bool
 	// Simulates marks methods that execute transactions. Their calls count against max_simulations.
 	Simulates bool
-	// Sandbox marks methods that control a sandbox. They are switched off if troupe.rpc.sandbox is
-	// false.
+	// Sandbox marks methods that control a sandbox. These methods are switched off if
+	// troupe.rpc.sandbox is false.
 	Sandbox bool
-	// Own marks methods that nearcore does not have. Unknown members of their parameters are
-	// errors. For nearcore's methods, unknown members are ignored, as in nearcore.
+	// Own marks methods that nearcore does not have. Own methods return an error for unknown
+	// members of their parameters. nearcore's methods ignore unknown members, as in nearcore.
 	Own bool
 	// Ignores has the names of members that are accepted but not read.
 	Ignores []string
@@ -41,8 +42,8 @@ type Method[P any] struct {
 	Parse func(val) (P, error)
 	// Handle appends the result's JSON to b.
 	Handle func(c *call, b []byte, p *P) ([]byte, error)
-	// Label returns the name of a call in metrics, which must be one of Labels. nil: the name is
-	// that of the method.
+	// Label returns the name of a call in metrics, which must be one of Labels. nil: the label is
+	// the name of the method.
 	Label  func(p *P) string
 	Labels []string
 }
@@ -106,8 +107,8 @@ func (m Method[P]) route() route {
 	return r
 }
 
-// read parses the parameters. For a method of our own, it returns an error if a member was not
-// requested by Parse.
+// read parses the parameters. For a method of our own, read returns an error if the parameters have
+// a member that Parse has not read.
 func (m *Method[P]) read(params val) (p P, err error) {
 	if !m.Own || params.kind() != kObject {
 		return m.Parse(params)

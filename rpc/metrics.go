@@ -33,7 +33,7 @@ var errorCodes = [...]int{-32000, -32601, -32700}
 type series struct {
 	calls   atomic.Uint64
 	errors  [len(errorCodes)]atomic.Uint64
-	buckets [timeBuckets + 1]atomic.Uint64 // calls by duration; the last one counts those above all bounds
+	buckets [timeBuckets + 1]atomic.Uint64 // calls by duration; the last bucket counts calls above all bounds
 	nanos   atomic.Uint64                  // total duration of calls in ns
 }
 
@@ -94,7 +94,7 @@ func appendHead(b []byte, name, kind, help string) []byte {
 	return fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// counter appends a counter without labels. It appends nothing if v is 0.
+// counter appends a counter without labels. counter appends nothing if v is 0.
 func counter(b []byte, name, help string, v uint64) []byte {
 	if v == 0 {
 		return b

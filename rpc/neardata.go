@@ -15,9 +15,9 @@ import (
 )
 
 // The layout of neardata (github.com/fastnear/neardata-server): one document per height, read by
-// GET under /v0/. A request for a height that will soon be produced waits for it, so that an
-// indexer can walk from one height to the next. Each GET is a call of troupe_block_document, so all
-// limits of calls apply.
+// GET under /v0/. A request for a height whose block will soon be produced waits for that block, so
+// that an indexer can walk from one height to the next. Each GET is a call of
+// troupe_block_document, so all limits of calls apply.
 
 const (
 	documents0 = "/v0/"

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Node is the node that the RPC serves. Its methods are safe for concurrent use. It answers reads
-// from snapshots, without sending messages to actors. The caller must not change the results, which
-// other requests may share.
+// Node is the node that the RPC serves. Its methods are safe for concurrent use. The node answers
+// reads from snapshots, without sending messages to actors. The caller must not change the results,
+// because several requests may share a result.
 //
 // If something does not exist, the error is a *view.LookupError; for a transaction that is
 // rejected, it is a *primitives.InvalidTxError. Any other error becomes an INTERNAL_ERROR. Each
@@ -35,7 +35,7 @@ type BlockReader interface {
 	Head() view.At
 	// Block returns a block with its author.
 	Block(view.BlockRef) (primitives.AccountID, *primitives.Block, error)
-	// Chunk returns a chunk with its author. HeightIncluded is set in its header. Errors:
+	// Chunk returns a chunk with its author. HeightIncluded is set in the chunk's header. Errors:
 	// ErrUnknownChunk, ErrInvalidShard, and the errors of a BlockRef.
 	Chunk(view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error)
 	// CongestionLevel returns the congestion of a chunk's shard when the chunk was made, from 0 to
@@ -45,20 +45,22 @@ type BlockReader interface {
 	GasPrice(*view.BlockRef) (primitives.Balance, error)
 }
 
-// StateReader reads states and what blocks changed in them.
+// StateReader reads the states after blocks, and the changes that blocks made to the state.
 type StateReader interface {
-	// State returns the state of a shard after a block. The shard is that of the account or,
-	// without an account, any shard (for global contracts). ErrGarbageCollected takes precedence
-	// over all other errors. ErrUnavailableShard means that the block is known but its state is not
-	// available. The caller must call Release.
+	// State returns the state of a shard after a block. It is the shard of the account. If the
+	// account is empty, it is any shard (for global contracts). ErrGarbageCollected takes
+	// precedence over all other errors. ErrUnavailableShard means that the block is known but its
+	// state is not available. The caller must call Release.
 	State(view.BlockRef, primitives.AccountID) (State, error)
 	// CallFunction calls a method on the state after a block, which must be the block of an earlier
-	// State. It changes nothing. The result is nil if the account does not exist. It waits for a
-	// turn, at most as long as a request may. Errors: ErrTooManyRequests, ErrTimeout.
+	// call of State. CallFunction does not change the state. The result is nil if the account does
+	// not exist. CallFunction waits for a turn of the heavy limit, at most as long as a request may
+	// wait. Errors: ErrTooManyRequests, ErrTimeout.
 	CallFunction(block primitives.Hash, c *view.Call) (*view.CallResult, error)
 	// Changes returns a block's hash and the requested changes (see view.ChangesRequest).
 	Changes(view.BlockRef, *view.ChangesRequest) (primitives.Hash, []view.Change, error)
-	// Effects returns a block's hash, and for each account that it wrote the kinds of changes.
+	// Effects returns a block's hash, and for each account that the block changed the kinds of
+	// changes.
 	Effects(view.BlockRef) (primitives.Hash, []view.Effect, error)
 }
 
@@ -78,14 +80,14 @@ type EpochReader interface {
 
 // TransactionService takes transactions, waits for them, and runs them without including them.
 type TransactionService interface {
-	// OpenSession opens the session of a connection whose requests submit or wait. They use the
-	// context that it returns. The caller may add the client to that context with
-	// messages.WithClient. done must be called once, when the connection is closed. It ends the
+	// OpenSession opens the session of a connection whose requests submit or wait. These requests
+	// use the context that OpenSession returns. The caller may add the client to that context with
+	// messages.WithClient. done must be called once, when the connection is closed. done ends the
 	// session's waits. Errors: ErrTooManyRequests.
 	OpenSession(context.Context) (ctx context.Context, done func(), err error)
-	// SendTxAsync passes a transaction on without validating it. If a session sends faster than
-	// transactions are validated, SendTxAsync waits. An error means that the transaction was not
-	// accepted: ErrNoRoom, or the error of a node that accepts no transactions.
+	// SendTxAsync passes a transaction on without validating the transaction. If a session sends
+	// faster than transactions are validated, SendTxAsync waits. An error means that the
+	// transaction was not accepted: ErrNoRoom, or the error of a node that accepts no transactions.
 	SendTxAsync(context.Context, *primitives.SignedTransaction) error
 	// SendTx submits a transaction and waits until it has reached the requested level, or the
 	// context ends. The result is the status at the first block at which that level is reached.
@@ -110,8 +112,8 @@ type TransactionService interface {
 type ReceiptReader interface {
 	// Receipt returns a stored receipt. Errors: ErrUnknownReceipt.
 	Receipt(primitives.Hash) (*primitives.Receipt, error)
-	// ReceiptToTx returns the transaction that a receipt comes from. Errors: *view.OriginError. It
-	// may read many outcomes; it stops when the context ends.
+	// ReceiptToTx returns the transaction that a receipt comes from. Errors: *view.OriginError.
+	// ReceiptToTx may read many outcomes; it stops when the context ends.
 	ReceiptToTx(context.Context, *view.OriginQuery) (*view.Origin, error)
 }
 
@@ -150,8 +152,8 @@ type IndexerSource interface {
 
 // Explorer lists transactions and accounts of the current chain, for block explorers.
 type Explorer interface {
-	// Transactions lists transactions of the current chain. It ends when the list is full or the
-	// context ends. Errors: ErrNotSynced.
+	// Transactions lists transactions of the current chain. Transactions returns when the list is
+	// full or the context ends. Errors: ErrNotSynced.
 	Transactions(context.Context, *view.ListQuery) (*view.TransactionList, error)
 	// Accounts lists, in order, at most limit accounts whose ids begin with prefix and come after
 	// the id after. more is whether there are further accounts. Errors: ErrNotSynced.

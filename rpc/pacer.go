@@ -19,17 +19,19 @@ import (
 // that end after one request have the same effect.
 //
 // Invariant: such connections get at most half of the cores. A connection that has worked for
-// paceQuantum without waiting for its client must pay for that time. It pays in three cases: its
-// next read does not block either; it is about to serve another request that it has already read;
-// its client sends a request before it has the replies to earlier ones. If the connections have
-// lately paid for more work than half of the cores can do, the paying connection waits; clients
-// take turns (fair.Queue). While a connection works after it has paid, it holds nothing of the
-// pacer's. So a client that does not read its replies does not delay others.
+// paceQuantum without waiting for its client must pay for that time. The connection pays in three
+// cases: the next read does not block either; the connection is about to serve a second request
+// that arrived in the same read; the client of a WebSocket sends a request before it has the
+// replies to earlier requests. If the connections have lately paid for more work than half of the
+// cores can do, the paying connection waits; clients take turns (fair.Queue). A connection that has
+// paid holds no place in the pacer while it works. So a client that does not read its replies does
+// not delay another client.
 //
-// A new connection pays paceQuantum before its first request. When it ends, it pays the difference
-// to its actual work. Clients may open connections faster than the node answers their requests, so
-// only few first requests are served at a time (lease). Otherwise they would accumulate on a node
-// that gets less processor time than it has cores.
+// A new connection pays paceQuantum before its first request. When the connection ends, it pays the
+// rest of its actual work, or gets back what it did not use. Clients may open connections faster
+// than the node answers their requests, so only few first requests are served at a time (lease).
+// Otherwise first requests would accumulate on a node whose share of processor time is less than
+// its number of cores.
 //
 // A connection whose client waits for each reply is never delayed after its first request, because
 // its reads block.
@@ -44,9 +46,9 @@ type pacer struct {
 	runs     bool          // the goroutine of run is running
 	first    []*lease      // leases of new connections, ordered by until
 	wake     chan struct{} // signals a change of due or of a lease to the goroutine of run
-	accepted int           // number of new connections that have not begun their first read
+	accepted int           // number of accepted connections that have not begun their first read
 	fresh    int           // number of new connections that wait in the queue
-	room     chan struct{} // closed when another connection may be accepted; nil: Accept does not wait
+	room     chan struct{} // closed when accept may accept another connection; nil: accept does not wait
 }
 
 // paced is a connection that waits for its turn.
@@ -56,9 +58,9 @@ type paced struct {
 	lease *lease // lease that begins when the wait ends; nil: the connection is not new
 }
 
-// lease is the right of a new connection to serve its first request. It ends when that request has
-// been served or waits. It also expires, in case the request waits for something that the pacer
-// does not know of.
+// lease is the right of a new connection to serve its first request. The lease ends when that
+// request has been served or waits for the chain. After leaseTime the lease expires, because the
+// request may wait for something that the pacer does not know of.
 type lease struct {
 	until int64 // value of clock() at which the lease expires
 	over  bool
@@ -67,8 +69,8 @@ type lease struct {
 const (
 	// paceQuantum is the work that a connection does between two payments.
 	paceQuantum = 200 * time.Microsecond
-	// paceSlack is the unused time that is kept for later, so that a late timer costs no
-	// throughput.
+	// paceSlack is the longest unused time that the pacer saves for later work, so that a late
+	// timer costs no throughput.
 	paceSlack = time.Millisecond
 	// paceMost plus pacePerByte for each byte of a request is the maximum that counts as the
 	// request's work. There is a maximum because part of the measured time may have been spent
@@ -78,15 +80,16 @@ const (
 	// leaseTime is the time after which a new connection no longer counts as serving its first
 	// request (see lease).
 	leaseTime = 5 * time.Millisecond
-	// paceFresh is the number of new connections that may wait for their turn. If that many wait,
-	// no more are accepted: they wait in the system's queue, where they cost nothing. paceAccepted
-	// is the number of accepted connections that may not have run yet. Each of them is a goroutine
-	// for which others have to wait.
+	// paceFresh is the maximum number of new connections that wait for their turn. While that many
+	// wait, the server accepts no new connection: further clients wait in the system's queue, where
+	// they cost nothing. paceAccepted is the maximum number of accepted connections whose goroutine
+	// has not begun its first read. The scheduler must run these goroutines too, so each of them
+	// delays the other goroutines.
 	paceFresh    = 256
 	paceAccepted = 16
-	// paceConn is the least work of a connection: accepting it and ending it.
+	// paceConn is the least work of a connection: the work of accepting and closing the connection.
 	paceConn = 50 * time.Microsecond
-	// paceRead is the time above which a read, minus a nanosecond per byte, has waited for its
+	// A read that takes longer than paceRead, plus a nanosecond for each byte, has waited for its
 	// client.
 	paceRead = 20 * time.Microsecond
 )
@@ -97,8 +100,8 @@ func (p *pacer) init(connections uint64, stopping *atomic.Bool) {
 	p.queue.Limit, p.due, p.wake = int(connections), clock(), make(chan struct{}, 1)
 }
 
-// pass pays for a client's work. It blocks until the client may continue. waited is whether it had
-// to wait.
+// pass pays for a client's work. It blocks until the client may continue. waited is whether the
+// call had to wait.
 func (p *pacer) pass(who fair.Client, work int64) (waited bool) {
 	return p.await(who, &paced{cost: work})
 }
@@ -126,7 +129,7 @@ func (p *pacer) started() {
 	p.makeRoom()
 }
 
-// makeRoom lets accept continue if another connection may be accepted. The caller holds mu.
+// makeRoom lets accept continue if the limits allow another new connection. The caller holds mu.
 func (p *pacer) makeRoom() {
 	if p.room != nil && p.fresh < paceFresh && p.accepted < paceAccepted {
 		close(p.room)
@@ -150,7 +153,7 @@ func (p *pacer) look() {
 	}
 }
 
-// await blocks until the connection gets its turn. waited is whether it had to wait.
+// await blocks until the connection gets its turn. waited is whether the connection had to wait.
 func (p *pacer) await(who fair.Client, t *paced) (waited bool) {
 	if p.stopping.Load() {
 		return false
@@ -177,7 +180,7 @@ func (p *pacer) await(who fair.Client, t *paced) (waited bool) {
 	return true
 }
 
-// admit counts the cost of a connection that gets its turn, and begins its lease.
+// admit counts the cost of a connection that gets its turn, and begins the connection's lease.
 func (p *pacer) admit(now int64, t *paced) {
 	p.add(now, t.cost)
 	if t.lease != nil {
@@ -197,7 +200,7 @@ func (p *pacer) leased(now int64) (until int64) {
 }
 
 // accept blocks until another new connection may be accepted, and counts it. The caller must then
-// call started for that connection, or at once if there is none.
+// call started for that connection, or at once if accepting failed.
 func (p *pacer) accept() {
 	for {
 		p.mu.Lock()
@@ -237,9 +240,9 @@ func (p *pacer) settle(who fair.Client, work int64) {
 	}
 }
 
-// add counts work. The time in which the work was done counts as unused capacity of the other
-// cores. So a client that keeps at most one core busy, on one connection, waits only if other
-// clients do the same.
+// add counts work. The time in which the work was done counts as unused capacity of the cores that
+// did not do the work. So a client that keeps at most one core busy, on one connection, waits only
+// if other clients do the same.
 func (p *pacer) add(now, work int64) { p.due = max(p.due+work/p.cores, now-int64(paceSlack)) }
 
 // run admits waiting connections as time passes. It returns when none is left.
@@ -281,9 +284,10 @@ func (p *pacer) waiting() int {
 // pace accounts for the work of one connection. It belongs to the goroutine that reads.
 //
 // Work is paid for after it was done: after a read that did not block, before a request that was
-// read together with the previous one, or at the end of the connection. Only then is it known that
-// the client does not wait for replies. The first request usually arrives together with the
-// connection, and its reply may take long, for example because a contract is compiled.
+// read together with the previous one, or at the end of the connection. Only at these moments does
+// the node know that the client does not wait for replies. The first request usually arrives
+// together with the connection, and its reply may take long, for example because a contract is
+// compiled.
 type pace struct {
 	from   int64  // value of clock() at the end of the last read, or when work was last counted
 	flows  bool   // the last read suggests that the client sends requests without waiting for replies
@@ -301,9 +305,9 @@ type pace struct {
 	unsent func() bool
 }
 
-// enter waits until the new connection may serve its first request, and pays for it in advance. It
-// must be called after the connection's first read. It returns false if the peer has reset the
-// connection meanwhile.
+// enter waits until the new connection may serve its first request, and pays for it in advance. The
+// caller must call enter after the connection's first read. enter returns false if the peer has
+// reset the connection meanwhile.
 func (p *pace) enter(c *conn) (ok bool) {
 	p.fresh, p.ahead = false, int64(paceQuantum)
 	var waited bool
@@ -311,8 +315,8 @@ func (p *pace) enter(c *conn) (ok bool) {
 	return !waited || !wasReset(c)
 }
 
-// start reports to the pacer that a new connection runs; only its first call has an effect. It must
-// be called before each read and at the end.
+// start reports to the pacer that a new connection runs; only the first call for a connection has
+// an effect. The caller must call start before each read and at the end.
 func (p *pace) start(c *conn) {
 	if p.unread {
 		p.unread = false
@@ -334,8 +338,8 @@ func (p *pace) count(now int64) {
 	p.from, p.bytes = now, 0
 }
 
-// pay pays for the unpaid work if it is at least paceQuantum. It returns false if the peer has
-// reset the connection meanwhile.
+// pay pays for the unpaid work if that work is at least paceQuantum. It returns false if the peer
+// has reset the connection meanwhile.
 func (p *pace) pay(c *conn) (ok bool) {
 	paid := min(p.work, p.ahead)
 	p.work, p.ahead = p.work-paid, p.ahead-paid
@@ -347,8 +351,9 @@ func (p *pace) pay(c *conn) (ok bool) {
 	return true
 }
 
-// before ends the lease of the first request and counts the work since the last read. It must be
-// called before the connection reads. It returns the current value of clock().
+// before ends the lease of the first request and counts the work since the last read. The caller
+// must call before when the connection is about to read. The result is the current value of
+// clock().
 func (p *pace) before(c *conn) (now int64) {
 	p.start(c)
 	p.leave(c)
@@ -361,8 +366,8 @@ func (p *pace) before(c *conn) (now int64) {
 }
 
 // after must be called after n bytes have been read; start is what before returned. If the read did
-// not block, after pays for the work before it. It returns false if the peer has reset the
-// connection meanwhile.
+// not block, after pays for the work since the previous read. It returns false if the peer has
+// reset the connection meanwhile.
 func (p *pace) after(c *conn, start int64, n int) (ok bool) {
 	// A WebSocket's client does not wait for replies if it sent several requests or has unsent
 	// replies.
@@ -387,9 +392,9 @@ func (p *pace) after(c *conn, start int64, n int) (ok bool) {
 	return p.pay(c)
 }
 
-// request must be called before a request is served. If the request was read together with the
-// previous one, it pays for the previous one. It returns false if the peer has reset the connection
-// meanwhile.
+// request must be called before a request is served. If one read returned this request and the
+// previous one, method request pays for the previous one. It returns false if the peer has reset
+// the connection meanwhile.
 func (p *pace) request(c *conn) (ok bool) {
 	ok = true
 	if p.served > 0 {
@@ -404,8 +409,8 @@ func (p *pace) request(c *conn) (ok bool) {
 // waited excludes a wait for the chain of d ns from the connection's work.
 func (p *pace) waited(d int64) { p.from = min(p.from+d, clock()) }
 
-// end must be called when the connection ends. It charges the work that has not been paid for, or
-// refunds what was paid in advance and not used.
+// end must be called when the connection ends. end charges the work that the connection has not
+// paid for, or refunds the time that the connection paid in advance and did not use.
 func (p *pace) end(c *conn) {
 	p.start(c)
 	if p.ended || p.fresh {

@@ -119,8 +119,8 @@ func readHash(v val) (h primitives.Hash, err error) {
 	return primitives.Hash(raw), nil
 }
 
-// maxKeyText is the number of bytes of a public key's text that are read. It is more than any key
-// has. Later bytes only affect which of two faults is returned.
+// maxKeyText is the number of bytes of a public key's text that are read. Every valid key is
+// shorter. Bytes after that number only affect which of two faults is returned.
 const maxKeyText = 8 << 10
 
 func readKey(v val) (primitives.PublicKey, error) {
@@ -130,7 +130,7 @@ func readKey(v val) (primitives.PublicKey, error) {
 	return primitives.ParsePublicKey(string(v.start(maxKeyText)))
 }
 
-// readHandle reads a key handle in the form in which lists of keys show it.
+// readHandle reads a key handle in the form in which lists of keys show key handles.
 func readHandle(v val) (primitives.PublicKeyHandle, error) {
 	if v.kind() != kString {
 		return "", typeError(v, "a string")
@@ -146,7 +146,7 @@ func readBase64(v val) ([]byte, error) {
 	return primitives.DecodeBase64AnyPadding(v.str())
 }
 
-// readList reads a sequence. It calls readItem for each item.
+// readList reads a sequence. readList calls readItem for each item.
 func readList[T any](v val, readItem func(val) (T, error)) (out []T, err error) {
 	if v.kind() != kArray {
 		return nil, typeError(v, "a sequence")
@@ -270,9 +270,9 @@ func into[T any](dst *T, one func(val) (T, error)) func(val) error {
 	}
 }
 
-// readFields reads fields from an object. It reports wrong values in the order of the keys, as
-// serde_json's maps are sorted. Then it reports missing members in the order of fields, which is
-// that of nearcore's struct.
+// readFields reads fields from an object. readFields reports wrong values in the order of the keys,
+// as serde_json's maps are sorted. Then it reports missing members in the order of fields, which is
+// the order in nearcore's struct.
 func readFields(v val, fields []field) error {
 	for done := ""; ; {
 		next := -1
@@ -331,8 +331,8 @@ func unknownMember(v val, known []string) error {
 // maxNear is the maximum length in bytes of a name for which nearest looks for a similar one.
 const maxNear = 64
 
-// nearest returns the name with the smallest edit distance. It returns "" if that distance is both
-// more than 1 and more than a third of the name's length.
+// nearest returns the name with the smallest edit distance. It returns "" if that distance is more
+// than max(1, a third of the name's length).
 func nearest(name string, names []string) string {
 	if len(name) > maxNear {
 		return ""

@@ -8,8 +8,8 @@ import (
 )
 
 // If a method takes only a block reference (block, protocol config), the parameters are an enum
-// with one key. If it takes more parameters, the reference is a member of the same object (nearcore
-// core/primitives/src/types.rs BlockReference).
+// with one key. If a method takes a block reference and further parameters, the reference is a
+// member of the same object (nearcore core/primitives/src/types.rs BlockReference).
 
 var (
 	referenceNames  = []string{"block_id", "finality", "sync_checkpoint"}

@@ -24,11 +24,12 @@ type parked struct {
 	cancel context.CancelCauseFunc
 }
 
-// errGaveWay is the cause with which a wait ends if another client's request replaces it.
+// errGaveWay is the cause with which a wait ends if the wait of another client's request replaces
+// it.
 var errGaveWay = errors.New("the wait was ended to make room for another client")
 
-// park counts a waiting request, in total and for its client. If no place is free, it ends a wait
-// of a client that has more waits.
+// park counts a waiting request, in total and for its client. If no place is free, park ends a wait
+// of a client that has more waits than this client.
 func (x *exchange) park() (*parked, error) {
 	l := &x.limiter.parking
 	l.mu.Lock()
@@ -97,7 +98,7 @@ func (l *parking) remove(p *parked) {
 	p.x.metrics.waiting.Add(-1)
 }
 
-// ends sets cancel, which ends the wait if another request replaces it.
+// ends sets cancel, which ends the wait if another request takes its place.
 func (p *parked) ends(cancel context.CancelCauseFunc) {
 	l := &p.x.limiter.parking
 	l.mu.Lock()
@@ -107,7 +108,7 @@ func (p *parked) ends(cancel context.CancelCauseFunc) {
 	}
 }
 
-// leave ends the wait. It returns whether another request has replaced it.
+// leave ends the wait. The result is whether another request has taken its place.
 func (p *parked) leave() bool {
 	l := &p.x.limiter.parking
 	l.mu.Lock()

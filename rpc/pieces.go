@@ -2,10 +2,10 @@ package rpc
 
 import "unsafe"
 
-// The scheduler cannot preempt the copying of megabytes. With freshly mapped pages it takes tens of
-// milliseconds, and every stop-the-world phase, for example of a garbage collection, waits for it.
-// So text that a client can make as long as a body is copied in pieces. If a parser only reads the
-// text, the text is not copied at all.
+// The scheduler cannot preempt the copying of megabytes. With freshly mapped pages, such a copy
+// takes tens of milliseconds, and every stop-the-world phase, for example of a garbage collection,
+// waits until the copy is complete. So the server copies in pieces any text that a client can make
+// as long as a body. If a parser only reads the text, the text is not copied at all.
 
 // copyStep is the number of bytes that are copied at once.
 const copyStep = 64 << 10
@@ -47,5 +47,6 @@ func cloneString(text []byte) string {
 	return borrowString(appendPieces(nil, text))
 }
 
-// borrowString returns text as a string without a copy. It is for parsers that keep no part of it.
+// borrowString returns text as a string without a copy. Use it only for parsers that keep no part
+// of the string.
 func borrowString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

@@ -127,8 +127,8 @@ type textError string
 func (e textError) Error() string { return string(e) }
 
 // viewBlockFault is queryBlockFault with the EXPERIMENTAL_ methods' texts for an unknown block. For
-// other errors, neard returns INTERNAL_ERROR from these methods; this node returns the faults of
-// method query.
+// errors that are not about an unknown block, neard returns INTERNAL_ERROR from these methods; this
+// node returns the faults of method query.
 func viewBlockFault(err error, ref *view.BlockRef) error {
 	if e, ok := lookup(err); ok && (e.Kind == view.ErrUnknownHeight || e.Kind == view.ErrUnknownBlock) {
 		return UnknownBlock.because(unknownReference(ref), member(nil, "block_reference", ref.AppendJSON(nil)))
@@ -137,7 +137,7 @@ func viewBlockFault(err error, ref *view.BlockRef) error {
 }
 
 // atInfo appends hash and height of the block to an info object. The caller appends the object's
-// other keys after them.
+// remaining keys after hash and height.
 func atInfo(info []byte, at *view.At) []byte {
 	info = member(info, "block_hash", view.AppendHash(nil, &at.Hash))
 	return member(info, "block_height", strconv.AppendUint(nil, uint64(at.Height), 10))
@@ -145,7 +145,7 @@ func atInfo(info []byte, at *view.At) []byte {
 
 func quoted(text string) []byte { return view.AppendString(nil, text) }
 
-// answerQuery appends the answer to a query about a state. Its errors are failures or a *callFault.
+// answerQuery appends the answer to a query about a state. The error is a failure or a *callFault.
 func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 	at := s.At()
 	switch q.kind {
@@ -190,8 +190,8 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 	}
 }
 
-// noProofFault maps an error to a fault if the state cannot be read as a trie, so that it has no
-// proofs.
+// noProofFault maps an error to a fault if the node cannot read the state as a trie. Such a state
+// has no proofs.
 func noProofFault(err error, at *view.At) error {
 	e, ok := lookup(err)
 	if !ok || e.Kind != view.ErrNoProof {
@@ -232,8 +232,8 @@ func needAccount(s State, id primitives.AccountID, at *view.At) (*primitives.Acc
 	return account, nil
 }
 
-// contractCode returns the code that an account runs, its own or a global contract's; nil if it has
-// none.
+// contractCode returns the code that an account runs, its own or a global contract's; nil if the
+// account has no contract.
 func contractCode(s State, id primitives.AccountID, account *primitives.Account) ([]byte, error) {
 	if account.Contract.Kind == primitives.ContractLocal {
 		return s.Code(id)

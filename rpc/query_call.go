@@ -8,7 +8,7 @@ import (
 )
 
 // callFault is the failure of a call in the contract. Method query shows it as a success with an
-// error member. Other methods show it as CONTRACT_EXECUTION_ERROR.
+// error member. All methods except query show it as CONTRACT_EXECUTION_ERROR.
 type callFault struct {
 	*failure
 	result *view.CallResult
@@ -44,8 +44,8 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 	return view.AppendQueryCall(b, out.Result, out.Logs, at), nil
 }
 
-// legacyQueryError replaces the two errors that method query shows as successes. It does so for
-// clients older than structured errors (nearcore chain/jsonrpc/src/lib.rs:362).
+// legacyQueryError replaces the two errors that method query shows as successes. These replies are
+// for clients that do not know structured errors (nearcore chain/jsonrpc/src/lib.rs:362).
 func legacyQueryError(b, out []byte, s State, q *queryParams, err error) ([]byte, error) {
 	if err == nil {
 		return out, nil
@@ -63,10 +63,10 @@ func legacyQueryError(b, out []byte, s State, q *queryParams, err error) ([]byte
 	return b, internal(reachedLimits, err)
 }
 
-// callDebug returns a call's error as Rust's {:?} writes it. If protocol is set, it has the form of
-// protocol errors, in which an account id is AccountId("x"). Otherwise it has the form of VM
-// errors, which method query shows: an account id is "x", and host errors, traps and other kinds
-// are distinguished.
+// callDebug returns a call's error as Rust's {:?} writes it. If protocol is set, the result has the
+// form of protocol errors, in which an account id is AccountId("x"). Otherwise the result has the
+// form of VM errors, which method query shows: an account id is "x", and host errors, traps and the
+// remaining kinds are distinguished.
 func callDebug(out *view.CallResult, protocol bool) string {
 	e, text := out.Err, primitives.RustDebug
 	switch e.Tag {

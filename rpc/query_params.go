@@ -30,7 +30,7 @@ var queryNames = []string{
 }
 
 // queryParams are the parameters of all queries about state. The comment of a field names the kinds
-// that use it.
+// of query that use the field.
 type queryParams struct {
 	kind     queryKind
 	block    view.BlockRef
@@ -155,7 +155,8 @@ func parseQuery(v val) (q queryParams, err error) {
 	if err := q.read(v); err != nil {
 		return q, err
 	}
-	// nearcore returns proofs only for contract data; here accounts and access keys have them too.
+	// nearcore returns proofs only for contract data; Troupe returns them for accounts and access
+	// keys too.
 	if x, ok := v.get("include_proof"); ok && (q.kind == qAccount || q.kind == qAccessKey) {
 		q.proof, err = readBool(x)
 	}
@@ -172,7 +173,8 @@ func parseView(kind queryKind, name string) func(val) (queryParams, error) {
 		}
 		err = q.read(v)
 		var plain *plainError
-		if err != nil && !errors.As(err, &plain) { // errors about the block reference come after all others
+		// parameters are checked first: errors about the block reference come last
+		if err != nil && !errors.As(err, &plain) {
 			return q, err
 		}
 		if ref, refErr := readFlatRef(v); refErr == nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// packages are the names of this module's packages. Errors begin with them, for readers of logs.
-// Texts for clients do not (see reason).
+// packages are the names of this module's packages. Errors begin with such a name, for readers of
+// logs. Texts for clients have no package names (see reason).
 var packages = map[string]bool{
 	"action": true, "anchor": true, "apply": true, "backend": true, "badchunk": true, "bandwidth": true,
 	"bench": true, "blockdoc": true, "blockfeed": true, "blockpool": true, "blocksync": true,
@@ -30,11 +30,11 @@ var packages = map[string]bool{
 	"wire": true, "workload": true,
 }
 
-// reason returns the text of an error for clients. It removes the package names with which the
-// error and the errors that it wraps begin. It removes only leading "name: " parts: a later "state:
-// " may be part of a contract's own text. It finds wrapped errors by errors.Unwrap while the text
-// of the outer error ends with the text of the wrapped one. If it does not, the prefixes of the
-// wrapped error stay.
+// reason returns the text of an error for clients. reason removes the package names at the
+// beginning of the error's text and at the beginning of each wrapped error's text. It removes no
+// "name: " inside a text: there "state: " may be part of a contract's own text. reason finds
+// wrapped errors by errors.Unwrap as long as the text of the outer error ends with the text of the
+// wrapped error. Where the outer text does not end so, the prefixes of the wrapped error stay.
 func reason(err error) string {
 	text := err.Error()
 	inner := errors.Unwrap(err)

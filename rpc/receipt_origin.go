@@ -36,8 +36,8 @@ var receiptToTx = Method[view.OriginQuery]{
 		}); err != nil {
 			return q, err
 		}
-		// nearcore flattens the reference to the receipt, and serde reads flattened members last. So
-		// receipt_id is read after all other members.
+		// nearcore flattens the reference to the receipt, and serde reads flattened members last.
+		// So parsing reads receipt_id after all other members.
 		return q, readFields(v, []field{{"receipt_id", false, into(&q.Receipt, readHash)}})
 	},
 	Handle: func(c *call, b []byte, q *view.OriginQuery) ([]byte, error) {

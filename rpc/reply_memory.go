@@ -13,17 +13,17 @@ import (
 // replyQueue is the queue of large replies that wait for memory.
 //
 // Problem: one block may end thousands of waits for the same transaction. All their replies are due
-// at once. They are made from one text, but together they would exceed max_bytes_in_flight.
+// at once. The replies are made from one text, but together they would exceed max_bytes_in_flight.
 //
-// Invariants: a queued reply holds no turn and no buffer. It holds only its view.Shown, which all
-// replies about the same transaction share. The texts of all queued replies have at most maxTexts
-// bytes. A reply of at most smallReply bytes is never queued.
+// Invariants: a queued reply holds no turn and no buffer. A queued reply holds only its view.Shown,
+// which all replies about the same transaction share. The texts of all queued replies have at most
+// maxTexts bytes. A reply of at most smallReply bytes is never queued.
 //
 // Outline: connLimiter.awaitMemory enqueues the reply. One goroutine (admitReplies) runs while the
-// queue is not empty. It is notified when a large reply has been sent (conn.give), and polls for
-// slow transfers to close. It admits replies first come, first served. If there is no memory for a
-// reply, or its address has reached its limit, the goroutine skips the reply. So a client that
-// needs most of the memory does not block the others.
+// queue is not empty. This goroutine is notified when a large reply has been sent (conn.give), and
+// polls for slow transfers to close. It admits replies first come, first served. If there is no
+// memory for a reply, or its address has reached its limit, the goroutine skips the reply. So a
+// client that needs most of the memory does not block the replies of other clients.
 //
 // Rejected: rejecting replies while memory is full. Clients would retry at once, although the
 // transaction that they wait for has been executed.
@@ -36,8 +36,9 @@ type replyQueue struct {
 	runs  bool                  // the goroutine of admitReplies is running
 }
 
-// maxTexts is the maximum size of the data from which the queued replies are made, in bytes. A
-// reply that would exceed it is not queued. It is rejected if there is no memory for it.
+// maxTexts is the maximum size of the data from which the queued replies are made, in bytes. If
+// queueing a reply would exceed maxTexts and there is no memory for the reply, the node rejects the
+// reply.
 const maxTexts = 32 << 20
 
 // slowTransferPoll is the interval at which admitReplies looks for slow transfers to close.
@@ -56,11 +57,11 @@ type queuedReply struct {
 	ready chan struct{}
 }
 
-// awaitMemory waits until n more bytes may be in memory, and counts them. It waits at most until
-// the context ends. full is the limit that has no space, or limits.Count if the bytes were counted.
-// shown identifies the text that the reply shows; nil if no other reply shows it. While the reply
-// waits, that text and the data behind it stay in memory and count as 2n bytes of maxTexts.
-// awaitMemory does not wait if the reply can never fit or would exceed maxTexts.
+// awaitMemory waits until n more bytes may be in memory, and counts these bytes. It waits at most
+// until the context ends. full is the limit that has no space, or limits.Count if the bytes were
+// counted. shown identifies the text that the reply shows; nil if no other reply shows it. While
+// the reply waits, that text and the data behind it stay in memory and count as 2n bytes of
+// maxTexts. awaitMemory does not wait if the reply can never fit or would exceed maxTexts.
 func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n int64, shown *view.Shown) (full limits.ID) {
 	r := &d.replies
 	r.mu.Lock()
@@ -80,7 +81,7 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 		go d.admitReplies()
 	}
 	r.mu.Unlock()
-	r.notify() // this reply may fit although earlier replies wait for their address's limit
+	r.notify() // this reply may fit although replies that were queued before it wait for the limit of their address
 	select {
 	case <-g.ready:
 	case <-ctx.Done():
@@ -101,8 +102,8 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 	return full
 }
 
-// hold counts n bytes for the text that a queued reply shows. It returns false if that would exceed
-// maxTexts.
+// hold counts n bytes for the text that a queued reply shows. hold returns false if the queued
+// replies would then exceed maxTexts.
 func (r *replyQueue) hold(shown *view.Shown, n int64) bool {
 	if shown == nil {
 		return true
@@ -142,7 +143,8 @@ func (r *replyQueue) notify() {
 	}
 }
 
-// waiting returns the number of queued replies, and the bytes of the data from which they are made.
+// waiting returns the number of queued replies, and the bytes of the data from which the queued
+// replies are made.
 func (r *replyQueue) waiting() (n int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +174,7 @@ func (d *connLimiter) admitReplies() {
 				g.conn.book(g.of, g.n)
 				close(g.ready)
 			case limits.MaxInFlight:
-				passed = true // this reply stays queued while later replies may be admitted
+				passed = true // this reply stays queued while replies behind it may be admitted
 			}
 			at = next
 		}

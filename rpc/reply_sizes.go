@@ -15,7 +15,7 @@ type replySizes struct {
 }
 
 // maxSizes is the maximum number of sizes in each of the maps young and old. When young is full, it
-// becomes old.
+// becomes old, and the previous old is dropped.
 const maxSizes = 4096
 
 func (s *replySizes) get(key any) int {
@@ -37,7 +37,8 @@ func (s *replySizes) set(key any, n int) {
 }
 
 // expect reserves memory for the data of a reply, if the last reply to the same request was large.
-// key identifies the request. It must be comparable, and equal only for equal requests.
+// key identifies the request. key must be comparable. Two keys must be equal only if the requests
+// are equal.
 func (c *call) expect(key any) error {
 	c.key = key
 	if n := c.limiter.sizes.get(key); n > 0 {
@@ -49,9 +50,9 @@ func (c *call) expect(key any) error {
 	return nil
 }
 
-// awaitExpected is expect for a reply whose data is not in memory yet. First it waits until the
-// client's share of work allows more work; it holds no memory during that wait. Then it waits for
-// memory.
+// awaitExpected is expect for a reply whose data is not in memory yet. awaitExpected first waits
+// until the client's share of work allows more work; during that wait the request holds no memory.
+// After that, awaitExpected waits for memory.
 func (c *call) awaitExpected() error {
 	n := c.limiter.sizes.get(c.key)
 	if n == 0 || c.borrowed != 0 {

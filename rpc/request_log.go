@@ -7,8 +7,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// maxMethod is the maximum length in bytes of a method's name in a log line. Without it, a client
-// could choose any text as the name of an unknown method.
+// maxMethod is the maximum length in bytes of a method's name in a log line. Without this maximum,
+// a client could choose any text as the name of an unknown method.
 const maxMethod = 100
 
 var errNoMethod = errors.New("METHOD_NOT_FOUND")
@@ -25,7 +25,7 @@ func (s *Server) logsRequests() bool {
 }
 
 // logRequest logs a request that began at start and was answered, at the level debug. err is nil if
-// it succeeded.
+// the request succeeded.
 func (x *exchange) logRequest(r *request, start time.Time, err error) {
 	if !x.logsRequests() {
 		return

@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Methods that control a sandbox. They are switched off on chains whose tokens have value.
+// Methods that control a sandbox. These methods are switched off on chains whose tokens have value.
 
 // MaxMine is the maximum number of blocks of one request.
 const MaxMine = 10_000
 
 // sandboxMine is the method sandbox_mine, which nearcore does not have. Parameters are {"blocks":
 // n} or [n], or {"until": hash}. Without parameters, one block is produced. Blocks are produced as
-// fast as possible, even empty ones. The reply follows when the last block is on disk. If the wait
-// ends earlier, the remaining blocks are still produced.
+// fast as possible, even empty ones. The reply follows when the last block is on disk. If the
+// client stops waiting before that, the node still produces the remaining blocks.
 var sandboxMine = Method[view.Mine]{
 	Name: "sandbox_mine", Doc: `Produces blocks at once, in every production mode: a given number, or until a transaction and all its receipts
 have been executed. It returns height and hash of the last block.`,
@@ -51,8 +51,8 @@ func sandboxFailure(err error, refused *Fault, late string) error {
 // patchState are the parameters of sandbox_patch_state.
 type patchState struct{ records []genesis.Record }
 
-// sandboxPatchState is nearcore's method sandbox_patch_state (chain/jsonrpc/src/lib.rs). It also
-// accepts records of all other kinds, and removals.
+// sandboxPatchState is nearcore's method sandbox_patch_state (chain/jsonrpc/src/lib.rs). In
+// addition to nearcore's kinds, it accepts records of all kinds that genesis has, and removals.
 var sandboxPatchState = Method[patchState]{
 	Name: "sandbox_patch_state",
 	Doc: `Writes records into the state, in the format of genesis.json: accounts, keys, code, data, receipts. A null in
@@ -151,20 +151,20 @@ type SandboxControl interface {
 	Revert(ctx context.Context, id string) (view.At, error)
 	DropSnapshot(id string) error
 	Snapshots() ([]view.Snapshot, error)
-	// NewWorld makes a world that continues from this chain. DropWorld ends a world and the worlds
-	// that continue from it. Worlds lists all worlds of the process.
+	// NewWorld makes a world that continues from this chain. DropWorld ends a world and all worlds
+	// that continue from that world. Worlds lists all worlds of the process.
 	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
 	DropWorld(ctx context.Context, id string) error
 	Worlds() ([]view.World, error)
 	// DumpState calls each for the records of accounts (nil: of all accounts) in the state after a
-	// block. height is that of the block; nil: the head. DumpState stops when each returns an error
-	// or the context ends.
+	// block. height is the height of that block; nil: the head. DumpState stops when each returns
+	// an error or the context ends.
 	DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
 	// LoadState sets accounts to the state in the records.
 	LoadState(ctx context.Context, records []genesis.Record) error
-	// Tag opens a tag: transactions that are submitted from now on belong to it, until another tag
-	// is opened. An empty name closes the open tag. If hashes is not nil, Tag instead adds these
-	// transactions to the tag.
+	// Tag opens a tag: transactions that are submitted from now on belong to this tag, until the
+	// next tag is opened. An empty name closes the open tag. If hashes is not nil, Tag instead adds
+	// these transactions to the tag.
 	Tag(name string, hashes []primitives.Hash) (view.Tag, error)
 	Tags() ([]view.Tag, error)
 	DropTag(name string) error
@@ -174,8 +174,8 @@ type SandboxControl interface {
 	MockVerification(ctx context.Context, m *primitives.Mocks) error
 	// MissChunks makes the next blocks have no new chunks for some shards.
 	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
-	// Reorganise replaces the head and blocks below it by another branch. None of these blocks may
-	// be final.
+	// Reorganise replaces the last blocks of the chain, the head included, by another branch. None
+	// of these blocks may be final.
 	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
 	// DumpTransaction returns the state that a transaction in a block reads and writes. Errors:
 	// ErrUnknownTx, ErrGarbageCollected.
@@ -187,11 +187,11 @@ type SandboxControl interface {
 	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
 	// Impersonate sets the accounts whose transactions need no signature.
 	Impersonate(accounts []primitives.AccountID, all bool) error
-	// Fork applies f to the accounts of a fork of another chain. It returns a description of the
-	// fork.
+	// Fork applies f to the accounts that this chain takes from the chain that it forks. The result
+	// describes the fork.
 	Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error)
 	// SetClock sets the clock for block timestamps. SetProduction sets when blocks are produced.
-	// Both return the setting after the change.
+	// SetClock and SetProduction return the setting after the change.
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
 }

@@ -195,8 +195,8 @@ func readMode(v val) (string, error) {
 	return string(text), err
 }
 
-// readNanos reads a number of nanoseconds. It accepts a string too, for clients without 64-bit
-// numbers.
+// readNanos reads a number of nanoseconds. readNanos accepts a number or a string, for clients
+// without 64-bit numbers.
 func readNanos(v val) (uint64, error) {
 	if v.kind() != kString {
 		return readUint64(v)

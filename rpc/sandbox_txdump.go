@@ -15,8 +15,8 @@ import (
 const maxDeeds = 10_000
 
 // sandboxDumpTransaction is the method sandbox_dump_transaction, which nearcore does not have.
-// Parameters are {"tx_hash"} or [hash]. Other members that identify a transaction are accepted and
-// ignored.
+// Parameters are {"tx_hash"} or [hash]. It accepts and ignores the other members that identify a
+// transaction in requests of tx.
 var sandboxDumpTransaction = Method[view.Trace]{
 	Name: "sandbox_dump_transaction",
 	Doc: `Returns everything that a transaction and its receipts read and write, as records of the state before it, with
@@ -62,7 +62,7 @@ the transaction and its outcomes. The reply is the input of sandbox_replay_trans
 }
 
 // sandboxReplayTransaction is the method sandbox_replay_transaction, which nearcore does not have.
-// Its parameters are the result of sandbox_dump_transaction.
+// The parameters are the result of sandbox_dump_transaction.
 var sandboxReplayTransaction = Method[view.Case]{
 	Name: "sandbox_replay_transaction",
 	Doc: `Executes a transaction from a reply of sandbox_dump_transaction: it writes the reply's records, removes other

@@ -65,7 +65,7 @@ type Options struct {
 	// Limits are those of troupe.rpc. The zero value is limits.Default().
 	Limits limits.Limits
 	// IndexerRequests is the number of calls of EXPERIMENTAL_indexer_block that may run at a time;
-	// 0: the method is switched off. It is rpc.indexer_max_concurrent_requests if
+	// 0: the method is switched off. The value is rpc.indexer_max_concurrent_requests if
 	// rpc.enable_indexer_rpc is true, else 0.
 	IndexerRequests int
 
@@ -81,10 +81,11 @@ type Options struct {
 
 	// What the server shows of the node.
 
-	// Metrics appends the node's other metrics to those of the RPC, in Prometheus text. nil: none.
+	// Metrics appends the node's metrics that do not belong to the RPC, in Prometheus text. nil:
+	// none.
 	Metrics func([]byte) []byte
-	// Actors appends, as JSON, what the console shows about at most most actors. nil: it shows
-	// nothing.
+	// Actors appends, as JSON, what the console shows about at most most actors. nil: the console
+	// shows no actors.
 	Actors func(b []byte, most int) []byte
 	// Included returns the number of transactions in blocks that have become the head since the
 	// start. nil: the console's history has no samples.
@@ -211,8 +212,8 @@ const (
 )
 
 // Shutdown ends the waits, lets running requests finish and closes the connections. Clients cannot
-// delay it. Incomplete requests are dropped, clients that do not read are cut off, and after
-// lastWait all remaining connections are closed.
+// delay the shutdown. Incomplete requests are dropped, clients that do not read are cut off, and
+// after lastWait all remaining connections are closed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.sockets.stop()
 	s.stop(errStopping)
@@ -243,7 +244,7 @@ func (s *Server) AppendMetrics(b []byte) []byte {
 }
 
 // badRequest answers requests that are not valid HTTP. If the body is too large, badRequest reads a
-// little more of it, so that the client receives the reply before the connection is closed.
+// little more of the body, so that the client receives the reply before the connection is closed.
 func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	s.cors.set(ctx)
 	code, text := http.StatusBadRequest, "the request is no valid HTTP: "+err.Error()

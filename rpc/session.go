@@ -14,8 +14,8 @@ import (
 
 var errGone = errors.New("the client has disconnected")
 
-// session is the node's session of one connection. The connection's first request that submits or
-// waits opens it.
+// session is the node's session of one connection. The first request of the connection that submits
+// or waits opens the session.
 type session struct {
 	ctx  context.Context // context of submissions and waits; ends when the server stops
 	done func()
@@ -45,7 +45,9 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	}
 	if server.root != nil {
 		server.root.worlds.addSession(conn, server)
-		if server.ctx.Err() != nil { // the sandbox copy is being deleted, and may have ended its sessions already
+		// the sandbox copy is being deleted, and the deletion may already have ended the sessions
+		// of the copy
+		if server.ctx.Err() != nil {
 			s.end(conn)
 			server.root.worlds.forget(server)
 		}
@@ -54,8 +56,8 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 }
 
 // session returns the context for a request's submission or wait. The context identifies the client
-// by its address. Clients on this machine share one address, so the context identifies them by
-// their connection.
+// by its address. Clients on the node's machine share one address, so the context identifies such a
+// client by its connection.
 func (x *exchange) session() (context.Context, error) {
 	ctx, err := x.sessions.open(x.Server, x.conn)
 	if err == nil && !x.client.loopback {

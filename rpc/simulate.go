@@ -44,8 +44,8 @@ tx_status would return.`,
 
 // traceTx is the method EXPERIMENTAL_trace_tx, which nearcore does not have. For a transaction on
 // the chain, the parameters are [hash, sender] or {"tx_hash", "sender_account_id"}. For a
-// transaction to simulate, they are those of EXPERIMENTAL_simulate_tx. With "profile": true, the
-// reply has a profile by function.
+// transaction to simulate, the parameters are those of EXPERIMENTAL_simulate_tx. With "profile":
+// true, the reply has a profile by function.
 var traceTx = Method[view.Trace]{
 	Name: "EXPERIMENTAL_trace_tx",
 	Doc: `Returns a trace of an executed or simulated transaction: its receipts, with the host functions and storage
@@ -80,8 +80,8 @@ func wasStopped(err error) bool {
 	return errors.Is(err, view.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// tooLong returns an error that describes what was stopped, where it stopped, and what to do next.
-// Clients compare the first word.
+// tooLong returns an error that describes what was stopped, at which point, and what to do next.
+// Clients compare the first word of that text.
 func (c *call) tooLong(what string, err error) error {
 	c.metrics.timeouts.Add(1)
 	text := fmt.Sprintf("Timeout: %s was stopped after %v", what, c.opts.PollingTimeout)

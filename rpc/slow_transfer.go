@@ -8,20 +8,21 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// transfer measures a large body that is being received, or a large reply that is being sent. Its
-// memory is unavailable to other requests until the transfer ends.
+// transfer measures a large body that is being received, or a large reply that is being sent. The
+// memory of the body or reply is unavailable to other requests until the transfer ends.
 //
 // Problem: max_bytes_in_flight bounds the memory of all bodies and replies. A few clients could
-// hold all of it: they announce a large body and do not send it, or do not read a large reply.
+// hold all of that memory: each announces a large body and does not send it, or does not read a
+// large reply.
 //
 // Invariant: a transfer that is slower than SlowRate never holds memory that another request needs
 // for longer than SlowAfter.
 //
-// Outline: a connection counts the bytes that it moves. When memory is short (makeRoom),
-// closeSlowest closes the connection of a slow transfer. Nothing is closed while there is enough
-// memory. A batch that waits for the chain with replies in memory counts as a transfer without
-// progress (holdReplies). A WebSocket may have several transfers: replies that are queued for a
-// client that does not read take as much memory as the reply that is being sent.
+// Outline: a connection counts the bytes that it receives and sends. When memory is short
+// (makeRoom), closeSlowest closes the connection of a slow transfer. Nothing is closed while there
+// is enough memory. A batch that waits for the chain with replies in memory counts as a transfer
+// without progress (holdReplies). A WebSocket may have several transfers: replies that are queued
+// for a client that does not read take as much memory as the reply that is being sent.
 //
 // Rejected: a minimum rate for all transfers. It would cut off clients on slow links that harm no
 // other client.
@@ -66,8 +67,8 @@ func (t *transfer) end() {
 	}
 }
 
-// holdReplies is called when a batch begins to wait for the chain while large replies of it are in
-// memory. Until releaseReplies, the connection counts as a slow transfer. c may be nil.
+// holdReplies is called when a batch begins to wait for the chain while large replies of the batch
+// are in memory. Until releaseReplies, the connection counts as a slow transfer. c may be nil.
 func (c *conn) holdReplies() {
 	if c != nil {
 		c.transfer.begin()
@@ -82,14 +83,14 @@ func (c *conn) releaseReplies() {
 }
 
 // slowGiveWayWait is how long a request that needs memory waits until a closed transfer has
-// released its memory. slowGiveWayPoll is how often the request checks.
+// released its memory. slowGiveWayPoll is the interval at which the request checks.
 const (
 	slowGiveWayWait = 200 * time.Millisecond
 	slowGiveWayPoll = time.Millisecond
 )
 
-// makeRoom returns whether n more bytes may be in memory. It closes slow transfers until the bytes
-// fit. It returns false if no slow transfer is left.
+// makeRoom returns whether n more bytes may be in memory. makeRoom closes slow transfers until the
+// bytes fit. It returns false if the bytes do not fit and no slow transfer is left.
 func (d *connLimiter) makeRoom(n int64) bool {
 	most := int64(min(d.limits.InFlight, 1<<62))
 	for d.inFlight.Load()+n > most {
@@ -104,8 +105,8 @@ func (d *connLimiter) makeRoom(n int64) bool {
 }
 
 // closeSlowest closes the connection of a slow transfer. Among the slow transfers, it chooses the
-// address that holds most memory, and of that address the slowest transfer. It returns false if no
-// transfer is slow.
+// address that holds most memory, and of that address the slowest transfer. closeSlowest returns
+// false if no transfer is slow.
 func (d *connLimiter) closeSlowest() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

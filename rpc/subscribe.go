@@ -233,8 +233,8 @@ type subscription struct {
 	of   view.Subscriber
 }
 
-// newSubscription counts and returns a new subscription, and limits.Count. If a limit is reached,
-// it returns nil and that limit.
+// newSubscription counts a new subscription and returns it with limits.Count. If a limit is
+// reached, it returns nil and that limit.
 func (k *socket) newSubscription() (*subscription, limits.ID) {
 	most, holds := k.client.most(k.limiter.live.Load().AddressSubs)
 	k.mu.Lock()
@@ -261,7 +261,7 @@ func (k *socket) newSubscription() (*subscription, limits.ID) {
 	return s, why
 }
 
-// forget removes a subscription. It returns false if the subscription was removed before.
+// forget removes a subscription. forget returns false if the subscription was already removed.
 func (k *socket) forget(s *subscription) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -299,7 +299,7 @@ func (k *socket) unsubscribeAll() {
 
 var closing = []byte("}}")
 
-// Offer implements view.Sink. It drops notices after the end.
+// Offer implements view.Sink. After the end of the subscription, Offer drops notices.
 func (s *subscription) Offer(n *view.Notice) bool {
 	return s.k.out.offer(frame{head: s.head, body: n.Body, tail: closing})
 }

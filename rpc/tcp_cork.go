@@ -3,9 +3,9 @@ package rpc
 import "sync"
 
 // cork combines consecutive small writes of a connection, so that many small messages need few
-// system calls. It belongs to the goroutine that writes.
+// system calls. A cork belongs to the goroutine that writes.
 type cork struct {
-	more  bool    // the writing goroutine announced another write
+	more  bool    // the writing goroutine has announced that another write follows
 	waits *[]byte // bytes that were not written yet; nil: none
 }
 
@@ -17,8 +17,8 @@ var corks = sync.Pool{New: func() any {
 	return &b
 }}
 
-// write buffers b if another write follows and b fits. Otherwise it writes everything buffered and
-// b.
+// write buffers b if another write follows and b fits into the buffer. Otherwise it writes the
+// buffered bytes and b.
 func (c *cork) write(b []byte, write func([]byte) (int, error)) (int, error) {
 	if c.waits == nil {
 		c.waits = corks.Get().(*[]byte)

@@ -11,15 +11,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// certificate is a certificate with its key. Both are read from files, and read again when the
-// files change.
+// certificate is a certificate with its key. The certificate and the key are read from files, and
+// read again when the files change.
 type certificate struct {
 	cert, key string
 	log       logrus.FieldLogger
 
 	mu     sync.Mutex
 	pair   *tls.Certificate
-	stamps [2]time.Time // modification times of the files at the last attempt to read them
+	stamps [2]time.Time // modification times of the two files at the last attempt to read the files
 	looked time.Time
 }
 
@@ -27,7 +27,7 @@ type certificate struct {
 // the disk.
 const certCheckInterval = time.Second
 
-// newCertificate reads both files.
+// newCertificate reads the certificate and the key from their files.
 func newCertificate(cert, key string, log logrus.FieldLogger) (*certificate, error) {
 	c := &certificate{cert: cert, key: key, log: log}
 	pair, err := tls.LoadX509KeyPair(cert, key)

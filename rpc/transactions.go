@@ -77,8 +77,8 @@ type accountQuery struct {
 	limit         uint64
 }
 
-// maxAccounts is the maximum number of listed accounts. defaultAccounts is their number if the
-// request has no limit.
+// maxAccounts is the maximum number of listed accounts. defaultAccounts is the number of listed
+// accounts if the request has no limit.
 const (
 	maxAccounts     = 200
 	defaultAccounts = 20

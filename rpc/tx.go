@@ -33,8 +33,8 @@ var txStatus = Method[view.GetTx]{
 	},
 }
 
-// experimentalTxStatus is the older name of tx_status. With HTTPStatusSpec, its replies are always
-// HTTP 200.
+// experimentalTxStatus is the older name of tx_status. With HTTPStatusSpec, its replies always have
+// HTTP status 200.
 var experimentalTxStatus = Method[view.GetTx]{
 	Name: "EXPERIMENTAL_tx_status", Doc: "Older name of tx_status, with the same result.",
 	Faults: txFaults, Waits: true, SpecStatus: true,
@@ -93,8 +93,8 @@ func getTx(c *call, b []byte, p *view.GetTx, which int) ([]byte, error) {
 	return c.appendOutcome(b, o, p.Receipts, leave, err)
 }
 
-// appendOutcome appends the outcome that a node has returned, or the fault for err. It first waits
-// for memory.
+// appendOutcome appends the outcome that a node has returned, or the fault for err. appendOutcome
+// first waits for memory for the reply.
 func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leave func(), err error) ([]byte, error) {
 	if err != nil {
 		fault := c.txFault(err)
@@ -185,7 +185,7 @@ func (s *Server) txFault(err error) error {
 }
 
 // timeoutInfo returns the members of TIMEOUT_ERROR's info: nearcore's TimeoutErrorCause. For a
-// pending transaction, it has only the level that was reached.
+// pending transaction, the result has only the level that the transaction has reached.
 func timeoutInfo(e *view.LookupError) []byte {
 	cause := func(name string) []byte { return member(nil, "cause", quoted(name)) }
 	switch {
@@ -279,8 +279,8 @@ func parseSendTx(v val) (p view.SendTx, err error) {
 }
 
 // decodeTx decodes a transaction as nearcore does, with nearcore's errors. Trailing bytes are an
-// error. It allocates at most six times len(raw). The worst case is a state init, each entry of
-// which takes at least 8 bytes of raw and 48 bytes of memory. A list of actions would be worse (7
+// error. decodeTx allocates at most six times len(raw). The worst case is a state init: each of its
+// entries takes at least 8 bytes of raw and 48 bytes of memory. A list of actions would be worse (7
 // million take 112 MiB), but only the first primitives.MaxActionsKept are stored.
 func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
 	t, r := new(primitives.SignedTransaction), borsh.NewClientReader(raw)

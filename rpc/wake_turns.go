@@ -8,7 +8,7 @@ import (
 )
 
 // wakeTurns limits how many of the requests that waited for a block make their replies at the same
-// time. Its capacity is that number.
+// time. The capacity of the channel is the maximum number of these requests.
 //
 // Problem: hundreds or thousands of waits end with the same block. If all their goroutines became
 // runnable at once, they would take the processors at the moment when the next block is made.
@@ -26,8 +26,8 @@ func newWakeTurns() wakeTurns { return make(wakeTurns, 2*runtime.GOMAXPROCS(0)) 
 
 // inTurn returns a context that makes a wait take a turn before its reply is made (see wakeTurns).
 // key identifies the request, so that memory can be reserved before the data of a large reply is
-// read (replySizes). A nil key means that the reply is small. leave gives the turn back. It may be
-// called more than once.
+// read (replySizes). A nil key means that the reply is small. leave gives the turn back. The caller
+// may call leave more than once.
 func (c *call) inTurn(key any) (turn context.Context, leave func()) {
 	c.key = key
 	taken := false

@@ -14,9 +14,10 @@ import (
 // can make 187 MB of replies. A limit of requests per second would slow down honest clients, and
 // would not stop one expensive request.
 //
-// Invariants: an address gets max_work_per_address of work a second. Its burst is the work of one
-// second. Small requests are neither counted nor delayed, so a client in debt can still read the
-// chain. Work is charged after it was done, so a single request may exceed the quota.
+// Invariants: an address gets max_work_per_address of work a second. An address that was idle may
+// do the work of one second at once. Small requests are neither counted nor delayed, so a client in
+// debt can still read the chain. Work is charged after it was done, so a single request may exceed
+// the quota.
 //
 // Outline: time in the heavy limit, simulations and each byte of a large body are charged as debt,
 // which decreases with time. Before heavy work, a request waits until the debt is paid off.
@@ -28,8 +29,8 @@ type workQuota struct {
 	at   time.Time     // when debt was last updated
 }
 
-// perByte is the cost of a byte of a large body: some 2 ms for a MiB. It includes the kernel's work
-// to receive the byte.
+// perByte is the cost of a byte of a large body: some 2 ms for a MiB. That cost includes the
+// kernel's work to receive the byte.
 const perByte = 2 * time.Nanosecond
 
 // charge adds work to the debt.
@@ -77,8 +78,8 @@ func (x *exchange) worked(took time.Duration) {
 	}
 }
 
-// mayWork waits until the client may do heavy work. If that is after ctx's deadline, it returns
-// errBusy at once.
+// mayWork waits until the client may do heavy work. If the client would have to wait beyond ctx's
+// deadline, mayWork returns errBusy at once.
 func (x *exchange) mayWork(ctx context.Context) error {
 	perSecond, holds := x.share()
 	if !holds {

@@ -16,8 +16,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// worldPath precedes the paths of a world; the world's id follows it. No method or endpoint has
-// that name.
+// worldPath precedes the paths of a world; the world's id follows worldPath. No method or endpoint
+// has the name "world".
 const worldPath = "/world/"
 
 // errWorldGone is the cause with which waits in a world end when the world is dropped.
@@ -25,9 +25,9 @@ var errWorldGone = errors.New("the world has been dropped")
 
 // WorldOptions are the options of a world, in addition to its node.
 type WorldOptions struct {
-	// Asked is called when a request begins, and done when it has ended. For a WebSocket, done is
-	// called when the WebSocket is closed. ok is false if the world is about to end and accepts no
-	// requests.
+	// The server calls Asked when a request begins, and done when that request has ended. For a
+	// WebSocket, done is called when the WebSocket is closed. ok is false if the world is about to
+	// end and accepts no requests.
 	Asked func() (done func(), ok bool)
 	// Metrics appends the metrics of the world's node. Required.
 	Metrics func([]byte) []byte
@@ -36,7 +36,8 @@ type WorldOptions struct {
 }
 
 // worlds are the worlds that the server serves in addition to its own chain. Each world has a
-// Server for its node. That Server shares connLimiter, limits, API keys and counters.
+// Server for its node. That Server shares connLimiter, limits, API keys and counters with the
+// Server of the node's own chain.
 type worlds struct {
 	mu   sync.RWMutex
 	byID map[string]*world
@@ -114,11 +115,11 @@ func (s *Server) RemoveWorld(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
 	go func() {
 		defer cancel()
-		_ = w.http.ShutdownWithContext(ctx) // connLimiter closes the idle connections after their timeout
+		_ = w.http.ShutdownWithContext(ctx) // connLimiter closes the idle connections after the idle timeout
 	}()
 }
 
-// gone returns whether the server is that of a world that has been dropped.
+// gone returns whether the server serves a world that has been dropped.
 func (s *Server) gone() bool {
 	return s.root != nil && errors.Is(context.Cause(s.ctx), errWorldGone)
 }
@@ -197,7 +198,7 @@ func idOf(ctx *fasthttp.RequestCtx) *request {
 	return r
 }
 
-// holdWorld counts a WebSocket as a request of its world while it is open.
+// holdWorld counts a WebSocket as a request of its world while the WebSocket is open.
 func (s *Server) holdWorld() (done func()) {
 	if s.asked != nil {
 		if done, ok := s.asked(); ok {

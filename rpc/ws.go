@@ -48,9 +48,9 @@ func (s *Server) newSockets() *sockets {
 	}
 }
 
-// socket is one WebSocket. Each message that it receives is handled like the body of POST /, and
-// each reply is sent as a message. Requests that wait for the chain run concurrently with later
-// ones, so replies may have another order than the requests.
+// socket is one WebSocket. The server handles each received message like the body of POST /, and
+// sends each reply as a message. Requests that wait for the chain run concurrently with the
+// requests after them, so replies may have another order than the requests.
 type socket struct {
 	*Server
 	ws            *websocket.Conn
@@ -109,7 +109,8 @@ func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 	}
 }
 
-// countSocket counts a new WebSocket. It returns limits.Count, or the limit that has no free place.
+// countSocket counts a new WebSocket. The result is limits.Count if the WebSocket was counted, else
+// the limit that has no free place.
 func (s *Server) countSocket(k *socket) limits.ID {
 	g := s.sockets
 	g.mu.Lock()
@@ -163,7 +164,7 @@ func (g *sockets) each(f func(*socket)) {
 	}
 }
 
-// pings sends pings to all clients. It closes the WebSockets from which nothing was received for
+// pings sends pings to all clients. pings closes the WebSockets from which nothing was received for
 // two intervals.
 func (s *Server) pings(done chan struct{}) {
 	every := s.opts.Limits.SocketPing
@@ -191,7 +192,7 @@ func (s *Server) pings(done chan struct{}) {
 	}
 }
 
-// ready returns the queue of a WebSocket; nil if it does not exist yet.
+// ready returns the queue of a WebSocket; nil if the queue does not exist yet.
 func (k *socket) ready() *outbox {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -268,8 +269,8 @@ func (k *socket) run() {
 	out.flush(lastWords)
 }
 
-// closeCode returns the code of the reply to a close message: the same code, unless it must not be
-// sent.
+// closeCode returns the code of the reply to a close message: code itself, unless the protocol
+// forbids to send that code.
 func closeCode(code int) int {
 	switch code {
 	case websocket.CloseNoStatusReceived, websocket.CloseAbnormalClosure, websocket.CloseTLSHandshake:
@@ -278,7 +279,7 @@ func closeCode(code int) int {
 	return code
 }
 
-// send sends a message, within write_timeout. It combines consecutive small messages.
+// send sends a message, within write_timeout. send combines consecutive small messages.
 func (k *socket) send(f *frame, more bool) error {
 	if k.conn != nil {
 		k.conn.cork.more = more
@@ -383,7 +384,7 @@ func (k *socket) message() bool {
 	root := val{doc, 0}
 	answer := func() {
 		defer func() {
-			if p := recover(); p != nil { // for panics outside of methods; methods recover from their own
+			if p := recover(); p != nil { // for panics outside of methods; methods recover from their own panics
 				k.metrics.panics.Add(1)
 				k.log.Errorf("panic in a WebSocket: %v\n%s", p, debug.Stack())
 				x.release()
@@ -401,7 +402,7 @@ func (k *socket) message() bool {
 	select {
 	case k.waits <- struct{}{}:
 	default:
-		x.leaveTurn() // others need the turn while this request waits for a place in k.waits
+		x.leaveTurn() // other requests need the turn while this request waits for a place in k.waits
 		k.limiter.refused[limits.MaxSocketWaits].Add(1)
 		k.waits <- struct{}{}
 	}
@@ -430,8 +431,8 @@ func waits(root val) bool {
 	return found
 }
 
-// reply queues the reply to a message, then calls the exchange's after functions. A large reply
-// counts as a transfer from now on, even while it is queued.
+// reply queues the reply to a message, then calls the exchange's after functions. From the call of
+// reply on, a large reply counts as a transfer, even while it is queued.
 func (k *socket) reply(x *exchange, b []byte) {
 	sent := x.release
 	if x.peer != nil && len(b) > smallReply {
@@ -452,10 +453,10 @@ func (k *socket) reply(x *exchange, b []byte) {
 	}
 }
 
-// The cost of a client's frames in addition to their content. It matters for fragments that are
-// hardly larger than their headers, and for pings, which must be answered. Groups of frames are
-// charged together. If a client has used its share of work, nothing is read from it until it has
-// more.
+// The cost of a client's frames in addition to their content. This cost matters for fragments that
+// are hardly larger than their headers, and for pings, which must be answered. Groups of frames are
+// charged together. If a client has used its share of work, the server reads nothing from that
+// client until its debt is paid off.
 const (
 	perPiece   = 300 * time.Nanosecond
 	manyPieces = 1 << 10
@@ -465,7 +466,7 @@ const (
 	manyBytes  = 256 << 10
 )
 
-// spend charges the client for work. It then waits until the client may do more.
+// spend charges the client for work. After that, spend waits until the client may do more work.
 func (k *socket) spend(took time.Duration) {
 	x := exchange{Server: k.Server, client: k.client}
 	x.worked(took)
@@ -473,7 +474,7 @@ func (k *socket) spend(took time.Duration) {
 }
 
 // metered is the stream of a message. It charges the client for reading the message, even if the
-// message is skipped.
+// server skips the rest of the message.
 type metered struct {
 	k             *socket
 	in            io.Reader
@@ -496,8 +497,8 @@ func (m *metered) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// markIdle marks a WebSocket as idle if no request waits on it. It may then be evicted for a new
-// connection.
+// markIdle marks a WebSocket as idle if no request waits on it. connLimiter may evict an idle
+// WebSocket for a new connection.
 func (k *socket) markIdle() {
 	if k.conn == nil {
 		return
@@ -511,7 +512,7 @@ func (k *socket) markIdle() {
 	}
 }
 
-// awaitRead waits until the client has read enough of its replies. It returns false if the
+// awaitRead waits until the client has read enough of its replies. awaitRead returns false if the
 // connection is closed.
 func (k *socket) awaitRead() bool {
 	o := k.out
@@ -563,8 +564,8 @@ func (k *socket) closeWith(code int, why string) {
 	k.out.must(frame{kind: closeFrame, head: websocket.FormatCloseMessage(code, why)})
 }
 
-// stop ends all WebSockets of a server that shuts down. It sends subscribers the cursor from which
-// they can resume, and all clients a close message.
+// stop ends all WebSockets of a server that shuts down. stop sends each subscriber the cursor from
+// which the subscriber can resume, and each client a close message.
 func (g *sockets) stop() {
 	g.mu.Lock()
 	g.stopped = true
@@ -579,7 +580,8 @@ func (g *sockets) stop() {
 	})
 }
 
-// drain waits until all WebSockets have ended. When the context ends, it aborts the rest.
+// drain waits until all WebSockets have ended. When the context ends, drain aborts the remaining
+// WebSockets.
 func (g *sockets) drain(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -76,7 +76,7 @@ func (o *outbox) lacks(n int) limits.ID {
 
 func (o *outbox) makeRoom(n int) bool { return o.lacks(n) == limits.Count }
 
-// offer queues a message if there is space, and returns whether there was. It never waits.
+// offer queues a message if there is space, and returns whether there was space. offer never waits.
 func (o *outbox) offer(f frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +91,7 @@ func (o *outbox) offer(f frame) bool {
 	return true
 }
 
-// put waits for space and queues a message. It returns false if the connection is closed.
+// put waits for space and queues a message. put returns false if the connection is closed.
 func (o *outbox) put(f frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,8 +105,8 @@ func (o *outbox) put(f frame) bool {
 	return true
 }
 
-// must queues a small message even if there is no space. It is for pings and for the ends of
-// subscriptions; the limits on subscriptions bound their number.
+// must queues a small message even if there is no space. Only pings and the ends of subscriptions
+// are queued by must; the limits on subscriptions bound their number.
 func (o *outbox) must(f frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -131,9 +131,9 @@ func (o *outbox) push(f frame) {
 
 // whenRoom calls f once, when a frame has been sent and half of the queue is free. If the queue is
 // empty, it calls f at once, because an empty queue takes any message. If half of the queue is
-// already free, it still waits for a frame to be sent: the rejected message may be larger than the
-// free half. After end it never calls f, because each call would lead to another rejection. f must
-// not wait.
+// already free, whenRoom still waits for a frame to be sent: the message that offer rejected may be
+// larger than the free half. After end, whenRoom never calls f, because each call would lead to
+// another rejected message. f must not wait.
 func (o *outbox) whenRoom(f func()) {
 	o.mu.Lock()
 	switch {
@@ -227,7 +227,7 @@ func (o *outbox) left(f *frame) {
 	}
 }
 
-// fail drops all frames, after a write has failed. No writer starts after it.
+// fail drops all frames, after a write has failed. No writer starts after fail.
 func (o *outbox) fail() {
 	o.mu.Lock()
 	o.ended = true
@@ -247,8 +247,8 @@ func (o *outbox) fail() {
 	o.mu.Unlock()
 }
 
-// settle waits until the writer has stopped. The connection is closed, and its buffers are about to
-// be reused.
+// settle waits until the writer has stopped. The caller has closed the connection and is about to
+// reuse the connection's buffers.
 func (o *outbox) settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -264,8 +264,8 @@ func (f *frame) done() {
 	}
 }
 
-// end makes the queue reject further messages and releases the replies that wait in put. It drops
-// the callbacks of whenRoom, because there will be no space again.
+// end makes the queue reject further messages and releases the replies that wait in put. end drops
+// the callbacks of whenRoom, because the queue takes no message any more.
 func (o *outbox) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

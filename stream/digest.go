@@ -26,7 +26,7 @@ type Digest struct {
 }
 
 // NewDigest returns the Digest of a block. details returns data that only the block's message
-// needs. It is called at most once.
+// needs. The Digest calls details at most once.
 func NewDigest(b *Block, details func() ([]Details, error)) *Digest {
 	return &Digest{Block: b, details: details}
 }
@@ -64,7 +64,7 @@ func (x *items) add(account primitives.AccountID, it item) {
 func (d *Digest) At() view.At { return view.At{Height: d.Block.Block.Header.Height, Hash: d.Hash} }
 
 // Notices yields notices of a subscription to blocks, outcomes or events, in order, until yield
-// returns false. It begins after item number after.
+// returns false. The first yielded notice is that of the item after item number `after`.
 func (d *Digest) Notices(q *view.Subscription, after int, yield func(*view.Notice) bool) {
 	var all *items
 	switch q.Topic {

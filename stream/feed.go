@@ -64,7 +64,7 @@ func (c *Cursor) UnmarshalJSON(in []byte) error {
 // no longer on the chain.
 type Message struct {
 	// Cursor is the block, or the last block that is still on the chain. A reader that resumes
-	// after it misses nothing.
+	// after this block misses nothing.
 	Cursor  Cursor
 	Skipped []Cursor // blocks that are no longer on the chain, newest first; nil: the message is a block
 
@@ -128,26 +128,27 @@ type Query struct {
 	Finality view.RefKind // RefOptimistic, RefNearFinal or RefFinal
 	After    *Cursor      // the feed begins after this block
 	// From is the height at which to begin, if After is nil: with the first block at From or above.
-	// If both are nil, the feed begins with the last block.
+	// If From and After are nil, the feed begins with the last block.
 	From   *primitives.Height
 	Shards *view.ShardFilter // shards in the messages; nil: all shards of the node
 	Synced bool              // true: do not begin before the node has caught up with its network
 }
 
-// Source opens feeds. It may be a node in this process, a node at a URL, or a wrapper of another
-// Source.
+// Source opens feeds. A Source may be a node in this process, a node at a URL, or a wrapper of
+// another Source.
 type Source interface {
-	// Open begins a feed. It waits until the node answers and, if the query requires it, has caught
-	// up, or until the context ends. Errors: ErrGone, ErrAhead, ErrRefused. After any other error a
-	// retry may succeed.
+	// Open begins a feed. Open waits until the node answers or the context ends. If the query
+	// requires it, Open also waits until the node has caught up. Errors: ErrGone, ErrAhead,
+	// ErrRefused. After any other error a retry may succeed.
 	Open(context.Context, *Query) (Feed, error)
 }
 
-// Feed returns blocks in the order of the chain, each exactly once. It does not buffer: a block is
-// read when Next is called.
+// Feed returns blocks in the order of the chain, each exactly once. A Feed does not buffer: Next
+// reads the block.
 type Feed interface {
-	// Next waits for the next message. Errors: the context's, ErrGone. After any other error the
-	// feed has ended. A new feed after the last cursor continues it.
+	// Next waits for the next message. Errors: the context's error, ErrGone. After any error except
+	// these two, the feed has ended. A new feed after the last cursor delivers the messages that
+	// follow.
 	Next(context.Context) (*Message, error)
 	At() Cursor // returns the cursor at which the feed began
 	Close()

@@ -12,8 +12,8 @@ import (
 // AppendIndexerBlock appends the reply of EXPERIMENTAL_indexer_block (near-jsonrpc-primitives
 // 0.38.0 src/types/indexer.rs, RpcIndexerBlockResponse): the StreamerMessage, and the shards that
 // the node has executed, in the layout's order. As in all replies of the RPC, members are in
-// ascending order at every depth. details are by shard, as in m.Shards. It returns ErrReceipt if a
-// receipt is missing, and ErrLarge if the reply would have more than `most` bytes.
+// ascending order at every depth. details are by shard, as in m.Shards. AppendIndexerBlock returns
+// ErrReceipt if a receipt is missing, and ErrLarge if the reply would have more than `most` bytes.
 func AppendIndexerBlock(b []byte, m *Block, details []Details, tracked []primitives.ShardID, most int) ([]byte, error) {
 	from := len(b)
 	b = append(view.AppendBlock(append(b, `{"block":`...), m.Author, m.Block), `,"shards":[`...)

@@ -35,13 +35,13 @@ type Details struct {
 	// Receipts are the executed receipts by id, including local receipts.
 	Receipts map[primitives.Hash]*primitives.Receipt
 	// Local are the local receipts, in the chunk's order. A receipt is local if the signer of its
-	// transaction is the receiver. Instant are the receipts that were created and executed within
-	// the chunk.
+	// transaction is the receiver. Instant are the receipts that were both created and executed
+	// within the chunk.
 	Local, Instant []*primitives.Receipt
 	Changes        []primitives.KeyChanges // state changes in ascending order of keys
 	// Origins maps each executed receipt to the transaction from which it comes; zero: unknown. If
 	// Origins is nil, the message contains no origins, as in nearcore. The neardata format contains
-	// them.
+	// origins.
 	Origins map[primitives.Hash]primitives.Hash
 }
 
@@ -234,8 +234,8 @@ func (s *Shard) Refund(r *primitives.Receipt) {
 	s.Refunds[r.ID] = true
 }
 
-// Locals yields the chunk's transactions whose signer is the receiver, with the id of the receipt
-// to which each was converted. It leaves out transactions without a receipt.
+// Locals yields the chunk's transactions whose signer is the receiver, each with the id of the
+// receipt to which it was converted. Locals leaves out transactions without a receipt.
 func (s *Shard) Locals() iter.Seq2[*primitives.SignedTransaction, primitives.Hash] {
 	return func(yield func(*primitives.SignedTransaction, primitives.Hash) bool) {
 		made := map[primitives.Hash]primitives.Hash{}

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// message is the message of a block with the bounds of its pieces. Messages with other sets of
-// shards share these pieces.
+// message is the message of a block with the bounds of its pieces. Messages of the same block with
+// a subset of the shards share these pieces.
 type message struct {
 	notice *view.Notice
 	block  [2]int   // start and end of the block's part in the message
@@ -68,7 +68,7 @@ var encoders = sync.Pool{New: func() any { return newEncoder() }}
 // keptEncoder is the maximum number of bytes that an encoder keeps between blocks.
 const keptEncoder = 4 << 20
 
-// back returns the encoder to the pool. Its text must no longer be used.
+// back returns the encoder to the pool. The caller must no longer use the encoder's text.
 func (e *encoder) back() {
 	if cap(e.b)+e.Size() > keptEncoder {
 		return
@@ -89,7 +89,7 @@ func (e *encoder) into(b []byte, one func()) []byte {
 
 // text is a message under construction. It consists of two halves for each shard. Goroutines take
 // the halves one by one. So a caller that needs the message helps a goroutine that has already
-// begun it. Even a block with work in one shard uses two cores.
+// begun to encode the message. Even a block with work in one shard uses two cores.
 type text struct {
 	block   *Block
 	details []Details
@@ -121,7 +121,7 @@ func (d *Digest) detailed() (details []Details, err error) {
 	return d.details()
 }
 
-// work encodes halves until all are taken. If yields is set, it lets other goroutines run before
+// work encodes halves until all are taken. If yields is set, work yields to other goroutines before
 // each half.
 func (t *text) work(yields bool) {
 	for {
@@ -157,8 +157,8 @@ func caught(err *error) {
 	}
 }
 
-// MakeAhead encodes the message of all shards before it is needed, on idle cores. A caller that
-// needs the message in between helps.
+// MakeAhead encodes the message of all shards before a caller needs it, on idle cores. A caller
+// that needs the message before it is complete encodes a part of it.
 func (d *Digest) MakeAhead() {
 	t := d.text.get(d.beginText)
 	for range min(t.n, runtime.GOMAXPROCS(0)) - 1 {
@@ -213,8 +213,8 @@ func (d *Digest) makeMessage() (m *message) {
 	return m
 }
 
-// appendPieces appends the message with the shards of a filter. The other shards appear as if they
-// were not tracked.
+// appendPieces appends the message with the shards of a filter. Shards outside the filter appear as
+// if the node did not track them.
 func (d *Digest) appendPieces(b []byte, m *message, of *view.ShardFilter) []byte {
 	whole := m.notice.Body
 	b = append(append(append(b, `{"block":`...), whole[m.block[0]:m.block[1]]...), `,"shards":[`...)

@@ -108,8 +108,8 @@ type Actor struct {
 	halted    bool // true: the actor starts no further import of a block
 }
 
-// next is a message to self: start the next block. It arrives after the messages that are already
-// in the mailbox.
+// next is a message to self: start the next block. The actor handles it after the messages that are
+// already in the mailbox.
 type next struct{}
 
 // stored is a message to self, sent from any goroutine. It means that imported blocks are on disk,
@@ -153,7 +153,7 @@ func (a *Actor) Handle(msg any) {
 		a.receivedChunk(&m)
 	case messages.ChunkApplied:
 		a.applied(m.Block)
-	case messages.ChainHalted: // sent by this actor or another one
+	case messages.ChainHalted: // sent by this actor or by another actor of the node
 		a.halt()
 	case next:
 		a.next()
@@ -178,7 +178,8 @@ func (a *Actor) Handle(msg any) {
 func (a *Actor) isClosing() bool { return len(a.drains) > 0 || a.halted }
 
 // next starts imports until one waits for shard actors, or until engine.MaxAhead blocks are not on
-// disk yet. This node's own blocks come before received ones, because they become stale soon.
+// disk yet. This node's own blocks come before received blocks, because a block of this node soon
+// becomes stale.
 func (a *Actor) next() {
 	for a.blocks.Running() == nil && !a.isClosing() && len(a.whenIdle) == 0 && len(a.inFlight) < engine.MaxAhead {
 		if len(a.proposals) > 0 {
@@ -196,8 +197,8 @@ func (a *Actor) next() {
 	}
 }
 
-// makeBlock makes a block of this node and starts its import. It drops the request if a received
-// block has replaced the parent as head.
+// makeBlock makes a block of this node and starts its import. makeBlock drops the request if a
+// received block has replaced the requested parent as head.
 func (a *Actor) makeBlock(m *messages.MakeBlock) {
 	b, err := a.o.Engine.NewBlock(&engine.Proposal{
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
@@ -214,8 +215,9 @@ func (a *Actor) makeBlock(m *messages.MakeBlock) {
 	a.applyChunks(r)
 }
 
-// ownBlockFailed handles an error of making or importing a block of this node. It drops a stale
-// block and a block with an invalid chunk of another producer. Any other error halts the chain.
+// ownBlockFailed handles an error of making or importing a block of this node. If the block is
+// stale, or contains an invalid chunk of another producer, ownBlockFailed drops the block. Every
+// other error halts the chain.
 func (a *Actor) ownBlockFailed(height primitives.Height, err error) {
 	log := a.o.Log.WithError(err).WithField("height", height)
 	switch {
@@ -238,8 +240,9 @@ func (a *Actor) fail(err error) {
 	a.o.Out.Halted(m)
 }
 
-// halt stops all work. Blocks that are being written to disk are still reported. Chunks that are
-// being applied cannot be interrupted, but their block is not finished.
+// halt stops all work. The actor still reports blocks that are being written to disk. The shard
+// actors finish the chunks that they are applying, but the chain actor does not finish the import
+// of these chunks' block.
 func (a *Actor) halt() {
 	a.halted, a.proposals = true, nil
 	a.blocks.Stop()
@@ -260,7 +263,7 @@ func (a *Actor) stored() {
 	}
 	// Writers give up waiting for disk space only when the node stops.
 	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) {
-		a.inFlight = nil // the engine still holds these blocks, so that readers of its head find them
+		a.inFlight = nil // the engine still holds these blocks, so that readers of the engine's head find them
 		a.fail(err)
 		return
 	}

@@ -82,8 +82,8 @@ func (a *Actor) rejected(e *importer.Rejected) {
 	}
 }
 
-// importerFailed halts the chain after a fault of this node. It panics if the engine may be half
-// changed.
+// importerFailed halts the chain after a fault of this node. importerFailed panics if the engine
+// may be half changed.
 func (a *Actor) importerFailed(e *importer.Failed) {
 	switch {
 	case e.Run == nil:
@@ -96,8 +96,8 @@ func (a *Actor) importerFailed(e *importer.Failed) {
 	}
 }
 
-// applyChunks applies the trivial chunks of a block at once. It sends the other chunks to their
-// shard actors.
+// applyChunks applies the trivial chunks of a block at once. It sends each chunk that is not
+// trivial to the actor of its shard.
 func (a *Actor) applyChunks(r *importer.Run) {
 	if r.Start(func(j *engine.Job) {
 		a.o.Out.Apply(j.ID, messages.ApplyChunk{Block: r.Hash, Height: r.Block.Header.Height, Job: j})

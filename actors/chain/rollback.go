@@ -58,8 +58,8 @@ func snapshotTaken(s *engine.RevertPoint) messages.SnapshotTaken {
 	return messages.SnapshotTaken{Snapshot: s, Height: s.Ref().Height, Hash: s.Ref().Hash}
 }
 
-// rollback makes the block of a revert point the head and begins a new era. From then on, requests
-// of earlier eras are ignored, because they may name removed blocks.
+// rollback makes the block of a revert point the head and begins a new era. From then on, the actor
+// ignores requests of earlier eras, because they may name removed blocks.
 func (a *Actor) rollback(m system.Request[messages.Rollback, messages.SnapshotTaken]) {
 	s := m.Question.Snapshot.(*engine.RevertPoint)
 	if a.isClosing() {

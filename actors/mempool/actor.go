@@ -39,14 +39,15 @@ type Out struct {
 	Submitted  func(messages.Address, messages.Submitted)    // sent to the waiter that submitted the transaction
 	// Done reports that submissions of a session have been checked, whatever the results.
 	Done func(s messages.SessionID, count int)
-	// Forward sends a message to another shard's mempool. It returns false if the shard has none.
+	// Forward sends a message to another shard's mempool. Forward returns false if the shard has no
+	// mempool on this node.
 	Forward func(primitives.ShardID, any) bool
-	// Settled is called with the result of a submission. It is also called for each transaction
-	// that returns to the pool after a reorganisation or rollback. pooled is true if this copy is in
-	// the pool. nil: not called.
+	// The actor calls Settled with the result of each submission, and for each transaction that
+	// returns to the pool after a reorganisation or rollback. pooled is true if the submitted copy
+	// is in the pool. nil: not called.
 	Settled func(hash primitives.Hash, pooled bool)
 	// Lost records the contents of a failed actor's pool as dropped. Waiters are not informed,
-	// because they submit their transactions again. nil: not called.
+	// because each waiter submits its transaction again. nil: not called.
 	Lost   messages.Sender[messages.TransactionsDropped]
 	Again  messages.Sender[messages.SubmitAgain]       // sent to all waiters and the producer
 	Pooled messages.Sender[messages.TransactionPooled] // sent to the network; nil: the node has no network
@@ -66,7 +67,7 @@ type Chain interface {
 	NonceUsed(tx *primitives.SignedTransaction) (current primitives.Nonce, used bool)
 }
 
-// Options configure the actor. Its functions are called from any goroutine.
+// Options configure the actor. The functions in Options may be called from any goroutine.
 type Options struct {
 	// Shard is the shard whose transactions the actor owns.
 	Shard primitives.ShardID
@@ -115,8 +116,8 @@ type Actor struct {
 	pool     *txpool.Pool
 	incoming []item // submissions of the message being handled that are not in queue yet
 	queue    *txpool.Queue[item]
-	// checking are the batches of submissions being checked, in the order in which they enter the
-	// pool.
+	// checking are the batches of submissions being checked, in the order in which the batches
+	// enter the pool.
 	checking      []*batch
 	checksRunning int    // number of batches in checking whose check has not ended
 	heads         uint64 // number of blocks that became the head
@@ -130,23 +131,23 @@ type Actor struct {
 	held         int                              // number of transactions that wait for code
 	heldBytes    int                              // bytes that the transactions that wait for code count
 	compileQueue *txpool.Queue[compileSlot]       // holds whose compilation has not started
-	// compiling is the number of running compilations. A compilation continues if its transactions
-	// leave the pool.
+	// compiling is the number of running compilations. A compilation continues even if the
+	// transactions that wait for it leave the pool.
 	compiling int
 	ended     chan struct{} // closed when the actor has stopped or failed, which cancels compilations
 
 	walk    walk
-	minWalk uint64 // id of the first walk after the last rollback; results of earlier walks are ignored
-	// chose contains the pooled transactions that the chunk for the next block has taken. If the
-	// block does not include some of them, these are offered again.
+	minWalk uint64 // id of the first walk after the last rollback; results of walks with smaller ids are ignored
+	// chose contains the pooled transactions that the chunk for the next block has taken.
+	// Transactions among them that the block does not include are offered again.
 	chose []primitives.Hash
 
 	self     func(any)    // sends a message to this actor
 	runAside func(func()) // runs a function outside the mailbox
 }
 
-// sideBlock is a block of a non-canonical branch. Its transactions stay in the pool until that
-// branch becomes canonical.
+// sideBlock is a block of a non-canonical branch. The transactions of a sideBlock stay in the pool
+// until that branch becomes canonical.
 type sideBlock struct {
 	prev   primitives.Hash
 	height primitives.Height
@@ -161,7 +162,7 @@ func New(o Options) *Actor {
 	}
 	o.Hold.Turn = math.MaxInt // a signer's turn ends with each Take, whatever the size of the code
 	a.compileQueue = txpool.NewQueue[compileSlot](o.Hold)
-	a.self = a.Handle // replaced when Receive gets actor.Started; tests without a mailbox keep it
+	a.self = a.Handle // replaced when Receive gets actor.Started; tests without a mailbox keep a.Handle
 	a.runAside = func(f func()) { f() }
 	return a
 }
@@ -232,7 +233,7 @@ func (a *Actor) Handle(msg any) {
 		a.nextPage(m)
 	case messages.ChunkChosen:
 		a.finishWalk(&m)
-	case actor.SystemMessage, actor.AutoReceiveMessage: // other lifecycle messages need no action
+	case actor.SystemMessage, actor.AutoReceiveMessage: // all lifecycle messages except the ones above need no action
 	default:
 		panic(fmt.Sprintf("mempool actor: no case for %T", m))
 	}
@@ -258,9 +259,9 @@ func (a *Actor) publishCounts() {
 	a.o.Status.compiling.Store(int64(a.compiling))
 }
 
-// applyBlock updates the pool after an imported block. It removes transactions that the block
-// includes, transactions that can no longer be included, and expired transactions. Transactions of
-// a branch that is no longer canonical return to the pool.
+// applyBlock updates the pool after an imported block. applyBlock removes transactions that the
+// block includes, transactions that can no longer be included, and expired transactions.
+// Transactions of a branch that is no longer canonical return to the pool.
 func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	var chunk *primitives.Chunk
 	for i := range m.Shards {
@@ -278,7 +279,7 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	}
 	a.heads++
 	chose := a.chose
-	a.chose = nil // they leave the pool now, or are offered again
+	a.chose = nil // the transactions in chose leave the pool now, or are offered again
 	var gone []messages.DroppedTransaction
 	if m.Reorganised {
 		a.reorgs++
@@ -309,7 +310,8 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 			continue
 		}
 		base, ok := a.o.Chain.Base(tx.BlockHash)
-		err := error(txpool.ErrExpired) // used if the base block is unknown, because it is on an abandoned branch
+		// used if the base block of tx is unknown, because that block is on an abandoned branch
+		err := error(txpool.ErrExpired)
 		if ok {
 			var added bool
 			added, err = a.pool.Add(tx, base) // fails if the pool is full or has another transaction with the nonce
@@ -338,9 +340,10 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	a.drop(gone)
 }
 
-// remove removes the transactions of a block from the pool. It also drops pooled transactions of
-// the same access keys whose nonces the block has used up, and appends them to gone. On a node that
-// does not produce this shard's chunks, they would otherwise stay until they expire.
+// remove removes the transactions of a block from the pool. It also drops the pooled transactions
+// of the same access keys whose nonces the block has used up, and appends the dropped transactions
+// to gone. On a node that does not produce this shard's chunks, the dropped transactions would
+// otherwise stay until they expire.
 func (a *Actor) remove(txs []*primitives.SignedTransaction,
 	gone []messages.DroppedTransaction) []messages.DroppedTransaction {
 	for _, tx := range txs {
@@ -392,7 +395,7 @@ func (a *Actor) forwardMoved() {
 	for _, txs := range away {
 		leaving = append(leaving, txs...)
 	}
-	holds := a.detach(leaving) // a transaction that waits for compilation keeps waiting in its new pool
+	holds := a.detach(leaving) // a transaction that waits for compilation keeps waiting in the pool of its new shard
 	var gone []messages.DroppedTransaction
 	for home, txs := range away { // the order does not matter, because the shards are independent
 		for i := range txs {
@@ -411,8 +414,8 @@ func (a *Actor) forwardMoved() {
 	}
 }
 
-// rejectNoPool handles transactions whose shard has no pool on this node. It answers their pending
-// senders. It returns the transactions as drops with ErrShardGone.
+// rejectNoPool handles transactions whose shard has no pool on this node. rejectNoPool answers the
+// pending senders of these transactions and returns the transactions as drops with ErrShardGone.
 func (a *Actor) rejectNoPool(txs []based) (gone []messages.DroppedTransaction) {
 	for _, x := range txs {
 		if x.hold.pending != nil {
@@ -423,8 +426,8 @@ func (a *Actor) rejectNoPool(txs []based) (gone []messages.DroppedTransaction) {
 	return gone
 }
 
-// receiveMoved adds transactions from another shard's pool. A transaction that does not fit is
-// dropped, like a new submission.
+// receiveMoved adds transactions from another shard's pool. If the pool has no space for a
+// transaction, receiveMoved drops it, as the mempool does with a new submission.
 func (a *Actor) receiveMoved(txs []based) {
 	var gone []messages.DroppedTransaction
 	for _, x := range txs {

@@ -10,15 +10,15 @@ import (
 )
 
 // Page sizes, in transactions. Most chunks take few transactions. The chunk producer requests the
-// next page while it examines the current one.
+// next page while it examines the current page.
 const (
 	firstPageSize = 64
 	pageSize      = 512
 )
 
-// walk is the choice of transactions for one chunk. It visits the pool once (round) and returns the
-// transactions in pages, as if the chunk took every candidate. The pool is unchanged when the round
-// ends.
+// walk is the choice of transactions for one chunk. A walk visits the pool once (round) and returns
+// the transactions in pages, as if the chunk took every candidate. The pool is unchanged when the
+// round ends.
 type walk struct {
 	id    uint64
 	round *txpool.Round
@@ -38,7 +38,8 @@ func (p Page) Answer() <-chan messages.Candidates { return p.answer }
 func (a *Actor) startWalk(m messages.ProduceChunk) {
 	a.walk = walk{id: a.o.Status.lastWalk.Add(1)}
 	out := messages.Candidates{For: m, Walk: a.walk.id}
-	// Cleared before the walk, so that a transaction that arrives during the walk sets it again.
+	// Clear offers before the walk, so that a transaction that arrives during the walk sets offers
+	// again.
 	a.o.Status.offers.Store(false)
 	a.chose = a.chose[:0]
 	if a.pool.Len() > 0 {
@@ -81,10 +82,11 @@ func (a *Actor) nextPage(p Page) {
 }
 
 // finishWalk handles the result of a walk. Transactions that the chunk producer dropped leave the
-// pool. All other ones stay until a block includes them. If the chunk takes all candidates and these
-// fit in one page, the chunk producer sends no result, because startWalk has assumed it.
+// pool. All other visited transactions stay until a block includes them. If the chunk takes all
+// candidates and these candidates fit in one page, the chunk producer sends no result, because
+// startWalk has assumed that result.
 func (a *Actor) finishWalk(m *messages.ChunkChosen) {
-	if m.Walk < a.minWalk { // the transactions were chosen before a rollback
+	if m.Walk < a.minWalk { // the producer chose the transactions before a rollback
 		return
 	}
 	if m.Walk == a.walk.id {
@@ -94,7 +96,8 @@ func (a *Actor) finishWalk(m *messages.ChunkChosen) {
 		a.walk = walk{}
 		a.chose = a.chose[:0]
 		for _, tx := range m.Chosen {
-			if hash := tx.Hash(); a.pool.Find(hash) != nil { // another node's block may have included it since
+			// a block of another node may have included tx since the walk
+			if hash := tx.Hash(); a.pool.Find(hash) != nil {
 				a.chose = append(a.chose, hash)
 			}
 		}
@@ -146,7 +149,7 @@ func (c *Choice) fetch() {
 
 // NextGroup is part of apply.Candidates.
 func (c *Choice) NextGroup() apply.Group {
-	if !c.taken { // skip the group, because its later transactions would run out of order
+	if !c.taken { // skip the group, because the rest of its transactions would run out of order
 		if c.exhausted == nil {
 			c.exhausted = map[int32]bool{}
 		}

@@ -10,13 +10,13 @@ import (
 )
 
 // This file holds transactions: a held transaction is in the pool but is not offered to chunks for
-// a while. Later transactions of the same access key are not offered either, so that nonces stay in
-// order. Earlier ones are offered.
+// a while. Transactions of the same access key with higher nonces are not offered either, so that
+// nonces stay in order. Transactions of the key with lower nonces are offered.
 //
 // # Compile wait
 //
 // Problem: a block that deploys or calls code that is not compiled yet would have to wait for the
-// compiler. For a malicious contract, that wait can last seconds.
+// compiler. For a malicious contract, the compilation can last seconds.
 //
 // Invariants:
 //   - A transaction that deploys or calls code is offered once the code is compiled or its
@@ -38,10 +38,10 @@ import (
 //	evictHold: when the queue is full, drops the newest transaction of the signer that has
 //	        most in the queue
 //
-// Transactions that wait for the same code share one compilation. It starts at the first turn of
-// any of their signers. The bytes of the code count once toward the queue limits. They count for
-// one of the transactions, the payer. If the payer leaves the pool, another transaction becomes the
-// payer (reassignPayer).
+// Transactions that wait for the same code share one compilation. The compilation starts at the
+// first turn of any signer of these transactions. The bytes of the code count once toward the queue
+// limits: they count for one of the transactions, the payer. If the payer leaves the pool, another
+// transaction becomes the payer (reassignPayer).
 //
 // Rejected: compiling while the chunk is applied. That would delay every validator. Rejected:
 // refusing such transactions. Deployments are ordinary. Rejected: longer turns for larger code.
@@ -50,38 +50,44 @@ import (
 // # Early nonces
 //
 // Problem: if a client sends ten transactions of one key over ten connections, they arrive in any
-// order. With neard, the next block usually comes after all of them, and the pool sorts them by
-// nonce. In instant mode a block would take the first one to arrive, and that would make all
-// smaller nonces invalid.
+// order. With neard, the next block usually comes after all of them, and the pool sorts the
+// transactions by nonce. In instant mode a block would take the first transaction that arrives, and
+// that would make all smaller nonces invalid.
 //
-// So a transaction whose nonce is at most EarlyGap above the key's next one is held for EarlyWait,
-// or until its predecessors are in the pool. A transaction with the next nonce is not held.
+// So a transaction whose nonce is at most EarlyGap above the key's next nonce is held for
+// EarlyWait, or until its predecessors are in the pool. A transaction with the next nonce is not
+// held.
 const (
-	// EarlyWait is how long a transaction is held for smaller nonces. It is several times the delay
-	// between requests of one client, even on a busy machine, and shorter than neard's block time.
+	// EarlyWait is how long a transaction is held for smaller nonces. EarlyWait is several times
+	// the delay between requests of one client, even on a busy machine, and shorter than neard's
+	// block time.
 	EarlyWait = 200 * time.Millisecond
 	// EarlyGap is the maximum gap above the next nonce for which a transaction is held. Clients
-	// that use the time as nonce leave wider gaps, and their transactions are not held.
+	// that use the time as nonce leave wider gaps, and the pool does not hold such clients'
+	// transactions.
 	EarlyGap = 1024
 	// maxEarly is the maximum number of transactions of a pool that are held for smaller nonces.
-	// Further ones are offered to chunks at once.
+	// Transactions beyond this number are offered to chunks at once.
 	maxEarly = 10_000
-	// Compiling is the maximum number of concurrent compilations of this pool. Further codes wait
-	// in the pool, where signers take turns. The compiler itself works first in, first out.
+	// Compiling is the maximum number of concurrent compilations of this pool. Codes beyond this
+	// number wait in the pool, where signers take turns. The compiler itself works first in, first
+	// out.
 	Compiling = 2
 )
 
 // hold describes why a pooled transaction is not offered to chunks yet.
 type hold struct {
-	// until is the end of the wait for smaller nonces. Zero: the transaction does not wait for them.
-	until   time.Time
-	code    func(end <-chan struct{}) // compiles the code that the transaction waits for; nil: it waits for no code
-	name    primitives.Hash           // hash of the code
-	brings  int                       // number of bytes of the code that the transaction contains
-	size    int                       // size of the transaction without that code, in bytes
-	pays    bool                      // the code's bytes count for this transaction (codeWaiters.payer)
+	// until is the end of the wait for smaller nonces. Zero: the transaction does not wait for
+	// smaller nonces.
+	until time.Time
+	// compiles the code that the transaction waits for; nil: the transaction waits for no code
+	code    func(end <-chan struct{})
+	name    primitives.Hash // hash of the code
+	brings  int             // number of bytes of the code that the transaction contains
+	size    int             // size of the transaction without that code, in bytes
+	pays    bool            // the code's bytes count for this transaction (codeWaiters.payer)
 	signer  primitives.AccountID
-	pending *item // submission to answer when the hold ends; nil: it is already answered
+	pending *item // submission to answer when the hold ends; nil: the submission is already answered
 }
 
 // counted returns how many bytes the hold adds to Actor.heldBytes.
@@ -101,8 +107,8 @@ type codeWaiters struct {
 	compiling bool // the compilation is running
 }
 
-// compileSlot is an entry of the compile queue. It is stale if its pays differs from the hold's
-// pays. A transaction that becomes the payer gets a new slot.
+// compileSlot is an entry of the compile queue. A slot is stale if its field pays differs from the
+// field pays of the transaction's hold. A transaction that becomes the payer gets a new slot.
 type compileSlot struct {
 	hash primitives.Hash
 	pays bool
@@ -117,8 +123,8 @@ type holdTimeout struct {
 }
 
 // holdOrOffer handles a transaction that has just entered the pool. It adds a hold or offers the
-// transaction to chunks. It also answers the sender. One answer is delayed until the hold ends:
-// that of a transaction in a batch that waits for a compilation. Its client may request a block
+// transaction to chunks, and answers the sender. If the transaction is in a batch and waits for a
+// compilation, holdOrOffer delays the answer until the hold ends: the client may request a block
 // after the answer, and expects the transaction in that block. If there is no memory budget for the
 // hold, holdOrOffer removes the transaction from the pool and returns false.
 func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
@@ -151,8 +157,8 @@ func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
 	return true
 }
 
-// hold adds a hold for a transaction. If there is no memory budget for it, it removes the
-// transaction from the pool and returns false.
+// hold adds a hold for a transaction. If there is no memory budget for the hold, method hold
+// removes the transaction from the pool and returns false.
 func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	hash := tx.Hash()
 	if h.code == nil {
@@ -181,7 +187,7 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 }
 
 // enqueue adds a hold to the compile queue. newest is the transaction that was added last. If
-// newest is evicted, the caller answers its sender.
+// enqueue evicts newest, the caller answers the sender of newest.
 func (a *Actor) enqueue(hash, newest primitives.Hash) {
 	h := a.holds[hash]
 	if l := a.o.Hold; l.Items > 0 && a.compileQueue.Len() >= l.Items || l.Bytes > 0 &&
@@ -193,7 +199,8 @@ func (a *Actor) enqueue(hash, newest primitives.Hash) {
 	}
 }
 
-// purgeStaleSlots removes stale slots from the compile queue, so that they do not cause evictions.
+// purgeStaleSlots removes stale slots from the compile queue, so that stale slots do not cause
+// evictions.
 func (a *Actor) purgeStaleSlots() {
 	waiting := -1 // not counted: the hold that is about to be queued has no slot yet
 	for _, s := range a.codes {
@@ -212,7 +219,7 @@ func (a *Actor) purgeStaleSlots() {
 		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].compiling &&
 			!seen[p.hash] {
 			seen[p.hash] = true
-			// Evicts nothing, because the queue held these slots before.
+			// Put evicts nothing here, because the queue held these slots before.
 			a.compileQueue.Put(string(h.signer), h.counted(), p)
 		}
 	}
@@ -238,8 +245,8 @@ func (a *Actor) evictHold(p compileSlot, newest primitives.Hash) {
 	a.reportDropped([]messages.DroppedTransaction{{Hash: p.hash, Err: why, Source: string(h.signer)}})
 }
 
-// removeHold removes a hold. If its transaction was the payer of a code, another transaction that
-// waits for the code becomes the payer.
+// removeHold removes a hold. If the hold's transaction was the payer of a code, another transaction
+// that waits for the code becomes the payer.
 func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash) {
 	delete(a.holds, hash)
 	if h.code == nil {
@@ -258,9 +265,9 @@ func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash)
 	a.publishCounts()
 }
 
-// detach removes the holds of transactions that move to the pools of other shards. It returns the
-// holds by transaction hash. It assigns new payers only after it has removed all these holds. So no
-// moving transaction becomes a payer.
+// detach removes the holds of transactions that move to the pools of other shards. The result has
+// the holds by transaction hash. detach assigns new payers only after it has removed all these
+// holds. So no moving transaction becomes a payer.
 func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	out = map[primitives.Hash]hold{}
 	orphans := map[*codeWaiters]bool{}
@@ -289,7 +296,8 @@ func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	return out
 }
 
-// reassignPayer makes another transaction that contains the code its payer, if there is one.
+// reassignPayer makes another transaction that waits for the code of s the payer of that code, if
+// there is such a transaction.
 func (a *Actor) reassignPayer(s *codeWaiters, newest primitives.Hash) {
 	s.payer = primitives.Hash{}
 	for hash := range s.all { // any transaction will do
@@ -353,7 +361,8 @@ func (a *Actor) holdEnded(m holdTimeout) {
 	a.compile()
 }
 
-// compiled ends a transaction's wait for code. If it also waits for smaller nonces, it stays held.
+// compiled ends a transaction's wait for code. If the transaction also waits for smaller nonces, it
+// stays held.
 func (a *Actor) compiled(hash primitives.Hash) {
 	h := a.holds[hash]
 	if !time.Now().Before(h.until) {
@@ -388,7 +397,7 @@ func (a *Actor) unhold(hash primitives.Hash, m messages.Submitted) bool {
 }
 
 // isHeld returns whether tx, at the front of its group, is held. An early transaction whose
-// predecessor is in the pool is not held, because the chunk takes both.
+// predecessor is in the pool is not held, because the chunk takes the predecessor too.
 func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	if len(a.holds) == 0 {
 		return false
@@ -400,9 +409,9 @@ func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	return h.code != nil || !a.pool.HasPredecessor(tx) && a.o.Chain.IsAhead(tx)
 }
 
-// hasRoom returns whether a transaction may enter the pool. If an earlier transaction of the same
-// key waits for code, a chunk cannot take this one before it. Such a transaction may enter only
-// while the pool is at most half full.
+// hasRoom returns whether a transaction may enter the pool. While a transaction of the same key
+// with a lower nonce waits for code, a chunk cannot take tx. In that case tx may enter only if the
+// pool is at most half full.
 func (a *Actor) hasRoom(tx *primitives.SignedTransaction) bool {
 	if a.held == 0 || !a.pool.Crowded() {
 		return true

@@ -11,10 +11,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// No transaction leaves this actor silently. The sender of a submission is answered (answer). A
-// transaction that was reported as pooled, or whose sender waits for no answer, is reported with
-// TransactionsDropped (drop). Inclusion in a block is not reported. If the actor fails, its pool is
-// recorded as lost, and waiters submit again.
+// No transaction leaves this actor silently. The actor answers the sender of a submission (answer).
+// If the actor reported the transaction as pooled before, or the sender waits for no answer, the
+// actor reports the drop with TransactionsDropped (drop). It does not report inclusion in a block.
+// If the actor fails, the drop record gets the transactions of its pool as lost, and waiters submit
+// their transactions again.
 
 // ErrRolledBack is the reason of a drop after a rollback: no pool contained the transaction at the
 // revert point.
@@ -71,8 +72,8 @@ func dropped(x *apply.Dropped) messages.DroppedTransaction {
 	return out
 }
 
-// drop ends the holds of transactions that left the pool, answers their pending senders, and
-// reports the drops.
+// drop ends the holds of transactions that left the pool, answers the pending senders of these
+// transactions, and reports the drops.
 func (a *Actor) drop(gone []messages.DroppedTransaction) {
 	for _, x := range gone {
 		a.unhold(x.Hash, messages.Submitted{Err: x.Err})
@@ -98,8 +99,8 @@ func newDrop(tx *primitives.SignedTransaction, why error) messages.DroppedTransa
 	return messages.DroppedTransaction{Hash: tx.Hash(), Err: why, Source: string(tx.SignerID)}
 }
 
-// markPooled reports that a transaction is in the pool. The drop record then deletes an earlier
-// drop of this transaction.
+// markPooled reports that a transaction is in the pool. On this report the drop record deletes an
+// earlier drop of the transaction.
 func (a *Actor) markPooled(tx *primitives.SignedTransaction) { a.reportSettled(tx, true) }
 
 // reportSettled reports the result of a submission to the drop record.
@@ -109,9 +110,10 @@ func (a *Actor) reportSettled(tx *primitives.SignedTransaction, pooled bool) {
 	}
 }
 
-// dropUnanswered reports a failed submission as dropped if its sender gets no answer. It does
-// nothing if another copy is in the pool. It also does nothing if the signature is bad: the hash
-// does not cover the signature, so another copy may be valid.
+// dropUnanswered reports a failed submission as dropped if the submission's sender gets no answer.
+// It does nothing if the pool has another copy of the transaction. It also does nothing if the
+// signature is bad: the hash does not cover the signature, so a copy with another signature may be
+// valid.
 func (a *Actor) dropUnanswered(x item, err error) {
 	hash := x.tx.Hash()
 	var invalid *primitives.InvalidTxError
@@ -121,8 +123,8 @@ func (a *Actor) dropUnanswered(x item, err error) {
 	a.reportDropped([]messages.DroppedTransaction{{Hash: hash, Err: err, Source: "client " + string(x.client)}})
 }
 
-// poolContents returns the contents of a failed actor's pool as drops. If the pool panics, it
-// returns the transactions that it has read so far.
+// poolContents returns the contents of a failed actor's pool as drops. If the pool panics,
+// poolContents returns the transactions that it has read before the panic.
 func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
 	defer func() { _ = recover() }() // the pool's data may be inconsistent, because the actor has failed
 	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {

@@ -14,7 +14,7 @@ func (a *Actor) capture() (out messages.PoolCaptured) {
 }
 
 // restore replaces the pooled transactions by captured ones. The walk in progress gets no further
-// candidates, and its result is ignored.
+// candidates, and the actor ignores the result of that walk.
 func (a *Actor) restore(m *messages.RestorePool) {
 	var before []*primitives.SignedTransaction
 	var gone []messages.DroppedTransaction

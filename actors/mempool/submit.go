@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxBatch is the maximum number of transactions in one call of Check. It bounds how long the next
-// client waits for its turn.
+// maxBatch is the maximum number of transactions in one call of Check. This bounds how long the
+// next client waits for its turn.
 const maxBatch = 64
 
 // ErrRestarted means that the mempool has failed and restarted with an empty pool.
@@ -23,11 +23,11 @@ var ErrRestarted = errors.New("mempool: restarted with an empty pool; send the t
 
 // Verdict is the result of checking a transaction against the state of the head.
 type Verdict struct {
-	Invalid *primitives.InvalidTxError // why the transaction is invalid; nil: it is valid
+	Invalid *primitives.InvalidTxError // why the transaction is invalid; nil: the transaction is valid
 	Err     error                      // failure of this node, so that the transaction was not checked
 	Base    primitives.Height          // height of the transaction's base block
 	Ahead   bool                       // the nonce exceeds the next nonce of its key by at most EarlyGap
-	// Code compiles the code that the transaction deploys or calls. It returns when the code is
+	// Code compiles the code that the transaction deploys or calls. Code returns when the code is
 	// compiled or end is closed. nil: the transaction need not wait for code.
 	Code func(end <-chan struct{})
 	// CodeName is the hash of that code. CodeBytes is the number of bytes of the code that the
@@ -39,10 +39,11 @@ type Verdict struct {
 // Tally holds counters of all pools of a node since it started.
 type Tally struct {
 	Submitted, Refused atomic.Uint64
-	Overrun            atomic.Uint64 // number of submissions that left the queue without a check, because it was full
+	Overrun            atomic.Uint64 // number of submissions that were evicted from the full queue without a check
 	Drops              atomic.Uint64 // number of reported drops; the last drop has this number
 	// HoldsDropped is the number of transactions that were dropped or refused because of a limit on
-	// transactions that wait for code. Transactions that follow a waiting one count toward it too.
+	// transactions that wait for code. Transactions that follow a waiting transaction of the same
+	// key count toward that limit too.
 	HoldsDropped atomic.Uint64
 }
 
@@ -62,7 +63,7 @@ type answers struct {
 	once sync.Once
 }
 
-// NewRequest returns a request. It is Done at once if txs is empty.
+// NewRequest returns a request. The Request is Done at once if txs is empty.
 func NewRequest(c messages.Client, txs []*primitives.SignedTransaction) Request {
 	r := Request{Client: c, Transactions: txs, answers: &answers{list: make([]messages.Submitted, len(txs)),
 		done: make(chan struct{}), lost: make(chan struct{})}}
@@ -76,7 +77,7 @@ func NewRequest(c messages.Client, txs []*primitives.SignedTransaction) Request 
 func (r Request) Done() <-chan struct{} { return r.done }
 
 // Lost returns a channel that is closed if the actor fails while it handles the request, or ends
-// before it handles it.
+// before it has handled the request.
 func (r Request) Lost() <-chan struct{} { return r.lost }
 
 // Failed implements system.Answerable.
@@ -105,7 +106,7 @@ type moved struct{ txs []based }
 type based struct {
 	tx   *primitives.SignedTransaction
 	base primitives.Height
-	hold hold // what the transaction waits for; hold.code is nil if it waits for no code
+	hold hold // what the transaction waits for; hold.code is nil if the transaction waits for no code
 }
 
 // checked is a message to self: a batch has been checked.
@@ -141,7 +142,7 @@ func (a *Actor) request(r Request) {
 }
 
 // enqueueIncoming moves incoming to the queue. Each submission stays in incoming until it is
-// queued. So after a panic in between, abandon still answers it.
+// queued. So after a panic during the move, abandon still answers every submission.
 func (a *Actor) enqueueIncoming() {
 	for i := range a.incoming {
 		a.put(a.incoming[i])
@@ -167,7 +168,8 @@ func (a *Actor) put(x item) {
 	a.reportDone()
 }
 
-// putQueue adds a submission to the queue, and answers the submissions that it evicts.
+// putQueue adds a submission to the queue, and answers the submissions that the queue evicts for
+// it.
 func (a *Actor) putQueue(x item) {
 	for _, lost := range a.queue.Put(string(x.client), x.tx.Size(), x) {
 		a.o.Tally.Overrun.Add(1)
@@ -176,10 +178,10 @@ func (a *Actor) putQueue(x item) {
 }
 
 // startChecks takes batches from the queue and checks them outside the mailbox, on at most
-// Options.Checkers goroutines. Batches are admitted in the order in which they were taken.
-// Otherwise a block could include a later nonce of a key first, and that would make the earlier
-// ones invalid. A batch that is checked early waits for its turn, so up to twice Checkers batches
-// exist.
+// Options.Checkers goroutines. The batches enter the pool in the order in which they were taken
+// from the queue. Otherwise a block could include a higher nonce of a key first, and that would
+// make the lower nonces invalid. A checked batch waits until the batches before it are checked, so
+// up to twice Checkers batches exist.
 func (a *Actor) startChecks() {
 	for a.checksRunning < a.o.Checkers && len(a.checking) < 2*a.o.Checkers && a.queue.Len() > 0 {
 		b := &batch{heads: a.heads, reorgs: a.reorgs}
@@ -201,8 +203,8 @@ func (a *Actor) startChecks() {
 	a.o.Status.queued.Store(int64(a.queue.Len()))
 }
 
-// check calls f. If f panics on several transactions, check calls it for each one alone, so that
-// only the transaction that causes the panic fails.
+// check calls f. If f panics on several transactions, check calls it for each transaction alone, so
+// that only the transaction that causes the panic fails.
 func check(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.SignedTransaction) (out []Verdict) {
 	defer func() {
 		p := recover()
@@ -237,7 +239,7 @@ func (a *Actor) batchChecked(m *checked) {
 			} else {
 				a.putQueue(x) // check again, because the state of the check is no longer canonical
 			}
-			b.items[i] = item{} // if a later item panics, abandon must not answer this one again
+			b.items[i] = item{} // if a later item panics, abandon must not answer this item a second time
 		}
 		a.checking = slices.Delete(a.checking, 0, 1)
 	}
@@ -253,7 +255,8 @@ func (a *Actor) admit(x item, v *Verdict, late bool) {
 		a.answer(x, messages.Submitted{Err: a.routeUntracked(x, v.Err)})
 		return
 	case v.Invalid != nil && v.Invalid.Tag != primitives.TxInvalidSignature && a.pool.Find(x.tx.Hash()) != nil:
-		a.answer(x, messages.Submitted{Pooled: true, MaybeIncluded: true}) // the copy's result is reported later
+		// the result of the copy in the pool is reported later
+		a.answer(x, messages.Submitted{Pooled: true, MaybeIncluded: true})
 		return
 	case v.Invalid != nil:
 		a.refuse(x, v.Invalid)
@@ -299,8 +302,9 @@ func (a *Actor) forward(home primitives.ShardID, items []item) {
 }
 
 // routeUntracked forwards a client's transaction that this node cannot check, because it does not
-// track the signer's shard. neard does the same (rpc_handler.rs process_tx_internal). Transactions
-// from peers are not forwarded again. It returns the error for the sender.
+// track the signer's shard. neard does the same (rpc_handler.rs process_tx_internal).
+// routeUntracked does not forward transactions that come from peers. It returns the error for the
+// sender.
 func (a *Actor) routeUntracked(x item, err error) error {
 	var e *view.LookupError
 	if !a.o.Route || a.o.Out.Pooled == nil || x.client.OfPeer() || !errors.As(err, &e) ||
@@ -316,8 +320,8 @@ func (a *Actor) refuse(x item, why error) {
 	a.answer(x, messages.Submitted{Err: why})
 }
 
-// answer reports the result of a submission to its sender. A session only gets the number of its
-// checked submissions, from reportDone.
+// answer reports the result of a submission to its sender. If the sender is a session, answer sends
+// nothing: reportDone sends a session the number of its checked submissions.
 func (a *Actor) answer(x item, m messages.Submitted) {
 	if m.Err != nil {
 		defer a.reportSettled(x.tx, false)
@@ -350,8 +354,8 @@ func (a *Actor) reportDone() {
 	}
 }
 
-// handOver forwards unchecked submissions to the mempools of their shards. It is called when this
-// actor's shard ends.
+// handOver forwards unchecked submissions to the mempools of their shards. The actor calls handOver
+// when its shard ends.
 func (a *Actor) handOver() {
 	away := map[primitives.ShardID][]item{}
 	add := func(x item) {
@@ -373,8 +377,8 @@ func (a *Actor) handOver() {
 	a.reportDone()
 }
 
-// abandon is called after the actor has failed. It answers all unchecked submissions and records
-// the pool as lost. The replacement actor informs waiters and the producer.
+// The supervisor calls abandon after the actor has failed. abandon answers all unchecked
+// submissions and records the pool as lost. The replacement actor informs waiters and the producer.
 func (a *Actor) abandon() {
 	if list := a.poolContents(); len(list) > 0 && a.o.Out.Lost != nil {
 		a.o.Out.Lost(messages.TransactionsDropped{List: list})

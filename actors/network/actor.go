@@ -58,8 +58,8 @@ type Out struct {
 type Options struct {
 	// Engine is the chain. Required.
 	Engine *engine.Engine
-	// Listen starts a host. The host calls deliver with each message, and verify with account
-	// announcements. The actor calls Listen each time it starts. Required.
+	// Listen starts a host. The host calls deliver with each message of a peer, and verify with
+	// account announcements. The actor calls Listen each time it starts. Required.
 	Listen func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
 
 	// This node and its peers.
@@ -72,8 +72,8 @@ type Options struct {
 	Proxies []wire.PeerAddr
 	// Peer is the id of this node.
 	Peer wire.PeerID
-	// Remember stores the known peers for the next start. It is called when they have changed. nil:
-	// they are not stored.
+	// Remember stores the known peers for the next start. The actor calls Remember when the known
+	// peers have changed. nil: the known peers are not stored.
 	Remember func([]wire.PeerInfo)
 	// Random returns a number from 0 to n-1, which chooses among peers. Required.
 	Random func(n int) int
@@ -93,8 +93,8 @@ type Options struct {
 	// TxStatuses requests from peers the status of transactions in shards that are not tracked. nil:
 	// no such requests.
 	TxStatuses *TxStatuses
-	// Receive gets the messages for the validator actor. It is nil if this node takes no part in
-	// consensus.
+	// Receive gets the messages for the validator actor. Receive is nil if this node takes no part
+	// in consensus.
 	Receive ReceiveFunc
 
 	// Synchronisation.
@@ -112,7 +112,8 @@ type Options struct {
 
 	// Observers.
 
-	// Failed is called with the error when the store can no longer be written. It ends the node.
+	// The actor calls Failed with the error when it can no longer write to the store. Failed ends
+	// the node.
 	Failed func(error)
 	// Status is what other goroutines read of the actor. Required. It survives a failure.
 	Status *Status
@@ -141,16 +142,17 @@ type Actor struct {
 	begun   time.Time
 	self    func(any)
 	host    *tcp.Server
-	stop    func() // stops the host and the server's workers, and waits until they have ended
+	stop    func() // stops the host and the server's workers, and waits until all of them have ended
 	timer   *time.Timer
 	ticker  idleTicker
 
 	inbox          *inbox
 	validatorInbox validatorInbox
 	// gossiped contains blocks that the host has checked and relayed. Gossip delivers a block only
-	// once, from the first peer that has it. So such a block is accepted even if its sender has
-	// exceeded its limits. Only block producers can sign such blocks, which bounds their number.
-	// The key is the pointer, because another object with the same hash may have a different body.
+	// once, from the first peer that has it. So the actor accepts such a block even if the
+	// delivering peer has exceeded its limits. Only block producers can sign such blocks, which
+	// bounds the number of these blocks. The key is the pointer, because two blocks with the same
+	// hash may have different bodies.
 	gossiped    recentSet[*primitives.Block]
 	gossipSlots recentSet[heightSlot] // counts relayed gossiped blocks by height
 	verifying   chan struct{}         // semaphore for verifying received state parts and headers
@@ -172,9 +174,11 @@ type Actor struct {
 	// headersApart means that the verified headers follow an epoch sync proof, and do not connect to
 	// the chain yet.
 	headersApart bool
-	newerLogAt   int64      // time in ms from which it is logged again that headers have a newer protocol version
-	bootstrap    *bootstrap // nil: no state sync at start is in progress
-	snapshots    *engine.ServedSnapshots
+	// time in ms from which the actor may log again that headers have a newer protocol version than
+	// this node knows
+	newerLogAt int64
+	bootstrap  *bootstrap // nil: no state sync at start is in progress
+	snapshots  *engine.ServedSnapshots
 
 	waiting []lackingBlock // blocks whose missing chunks cannot be requested yet
 	bodies  chunkBodies
@@ -187,8 +191,8 @@ type Actor struct {
 	remembered                                                      string
 }
 
-// Messages to self: the timer's tick, another attempt to listen, the end of the host. Each names
-// the actor or host that sent it, because messages of a failed actor are ignored.
+// Messages to self: the timer's tick, another attempt to listen, the end of the host. Each message
+// names the actor or host that sent it, because the actor ignores messages of a failed predecessor.
 type (
 	tick  struct{ of *Actor }
 	again struct{ of *Actor }
@@ -244,7 +248,7 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// start starts the host and the server. If the host cannot listen, it tries again after
+// start starts the host and the server. If the host cannot listen, the actor tries again after
 // listenAgain.
 func (a *Actor) start() {
 	host, err := a.o.Listen(a.deliver, a.verifyAnnouncements)
@@ -297,8 +301,8 @@ func (a *Actor) start() {
 	a.arm()
 }
 
-// Rekeyed reports that the validator signs with Key from now on. A zero Key means that it signs
-// nothing.
+// Rekeyed reports that the validator signs with Key from now on. A zero Key means that the
+// validator signs nothing.
 type Rekeyed struct{ Key primitives.SecretKey }
 
 // validator informs the host which validator this node is.
@@ -317,8 +321,8 @@ func (a *Actor) key() primitives.SecretKey {
 	return a.o.Key
 }
 
-// rekeyed passes the new key to the host. It also announces the account again, because peers verify
-// announcements with the key of the epoch.
+// rekeyed passes the new key to the host. rekeyed also announces the account again, because peers
+// verify announcements with the key of the epoch.
 func (a *Actor) rekeyed() {
 	a.validator()
 	a.t1 = nil
@@ -408,7 +412,7 @@ func (a *Actor) Handle(msg any) {
 			panic(fmt.Sprintf("%v\n%s", p.Reason, p.Stack))
 		}
 		panic(fmt.Errorf("network: the peer manager has ended: %w", m.err))
-	case actor.SystemMessage, actor.AutoReceiveMessage: // other lifecycle messages need no action
+	case actor.SystemMessage, actor.AutoReceiveMessage: // all lifecycle messages except the ones above need no action
 	default:
 		panic(fmt.Sprintf("network actor: no case for %T", m))
 	}
@@ -454,7 +458,7 @@ func (a *Actor) tick() {
 	}
 }
 
-// remember stores the known peers if they have changed.
+// remember stores the known peers if the list has changed.
 func (a *Actor) remember(list []wire.PeerInfo) {
 	if a.o.Remember == nil || len(list) == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// validatorSeat describes the epoch for which this node's validator announces itself. It is the
-// next epoch if the validator has a seat in it, else the current epoch.
+// validatorSeat describes the epoch for which this node's validator announces itself. That is the
+// next epoch if the validator has a seat in the next epoch, else the current epoch.
 type validatorSeat struct {
 	epoch     primitives.EpochID
 	has       bool
@@ -38,9 +38,10 @@ func (a *Actor) announce() {
 	a.host.Post(near.AnnouncementsVerified{Good: []*wire.Announcement{x}})
 }
 
-// verifyAnnouncements verifies a peer's account announcements. It accepts an announcement if its
+// verifyAnnouncements verifies a peer's account announcements. An announcement is valid only if its
 // epoch is known and later than the epoch of the stored announcement of the account (nearcore
-// chain/client/src/view_client_actor.rs:1759). The host calls it on its goroutines.
+// chain/client/src/view_client_actor.rs:1759). The host calls verifyAnnouncements on the host's
+// goroutines.
 func (a *Actor) verifyAnnouncements(j near.VerifyAnnouncements) near.AnnouncementsVerified {
 	out := near.AnnouncementsVerified{From: j.From}
 	e := a.o.Engine

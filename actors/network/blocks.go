@@ -17,16 +17,17 @@ import (
 // Limits of the unrequested blocks of one peer.
 const (
 	blockRate = 200 // maximum number of blocks a second from one peer
-	// maxOfHeight is how many different blocks of one height are accepted.
+	// maxOfHeight is how many different blocks of one height the actor accepts from a peer.
 	maxOfHeight = 8
 	// A block of more than longBlock bytes is long. NEAR's blocks are shorter, but neard accepts
-	// longer ones.
+	// longer blocks too.
 	longBlock = 1 << 20
 	longRate  = 16 << 20               // maximum bytes of long blocks a second from one peer
 	nearby    = primitives.Height(128) // during sync: maximum height above the tip of blocks that were not requested
 )
 
-// block handles a received block. The block keeps its inbox slot until the chain actor has read it.
+// block handles a received block. The block's message keeps its inbox slot until the chain actor
+// has read the block.
 func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool, in *slot) {
 	if a.shouldImport(from, b, gossiped) {
 		a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String(), Taken: in.done})
@@ -63,8 +64,8 @@ func (a *Actor) shouldImport(from wire.PeerID, b *primitives.Block, gossiped boo
 }
 
 // refused bans a peer that sent a forged copy of a block. It also bans a peer that sent more
-// invalid blocks than an honest peer relays before it checks them. It bans no peer for invalid
-// chunks, because blocks are relayed before they are executed.
+// invalid blocks than an honest peer relays unchecked. It bans no peer for invalid chunks, because
+// honest peers relay blocks before they execute them.
 func (a *Actor) refused(m *messages.BlockRefused) {
 	from, bare := peerOf(m.From), false
 	for _, e := range [...]chain.Invalid{chain.InvalidSignature, chain.InvalidBodyHash, chain.InvalidHeaderVersion,
@@ -101,7 +102,7 @@ func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	a.askWaiting(m.Final)
 }
 
-// blockAccepted broadcasts a block that is on disk, unless it was relayed before.
+// blockAccepted broadcasts a block that is on disk, unless this node has already relayed the block.
 func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if m.IsHead {
 		a.headMoved(a.o.Engine.Head())
@@ -133,8 +134,8 @@ func (s *rebroadcast) again(now int64, head primitives.Hash) bool {
 
 // rebroadcastHead broadcasts an unchanged head again, over connections and not by gossip. If a
 // block was lost in gossip or in a full queue, peers would otherwise request it only when its child
-// arrives. It does nothing on a validator, where the consensus core does this, and on a node that
-// is behind.
+// arrives. rebroadcastHead does nothing on a validator, where the consensus core rebroadcasts the
+// head, and on a node that is behind its peers.
 func (a *Actor) rebroadcastHead(now int64) {
 	if a.o.Receive != nil {
 		return
@@ -146,7 +147,7 @@ func (a *Actor) rebroadcastHead(now int64) {
 }
 
 // headMoved gives the host the data that depends on the head: the content of handshakes, and the
-// validators whose account data is accepted.
+// validators whose account data the host accepts.
 func (a *Actor) headMoved(head *engine.BlockNode) {
 	var height, point uint64
 	last, known := a.o.Engine.Snapshots().LastPoint()

@@ -36,8 +36,9 @@ const (
 	fetchLimit  = time.Minute
 )
 
-// holderWait is the time in ms that a holder has for its response before the next holder is asked.
-// It doubles with each holder, up to maxHolderWait, because the connection may be slow.
+// holderWait is the time in ms that a holder has for its response before this node asks the next
+// holder. The wait doubles with each holder, up to maxHolderWait, because the connection may be
+// slow.
 const (
 	holderWait    = 200
 	maxHolderWait = 3000
@@ -50,7 +51,7 @@ const (
 	maxHolderTries = 4
 )
 
-// singleShardView shows the chain as a node sees it that tracks one shard and stores nothing.
+// singleShardView is the view of the chain for a node that tracks one shard and stores nothing.
 type singleShardView struct {
 	engine.ChunkPartsView
 	shard primitives.ShardID
@@ -65,8 +66,8 @@ func (o singleShardView) StoredPartial(primitives.Hash) *primitives.PartialChunk
 
 func (o singleShardView) Stored(primitives.Hash) *primitives.Chunk { return nil }
 
-// answered passes a chunk parts response to the fetches that need it. It does not block. Safe for
-// concurrent use.
+// answered passes a chunk parts response to the fetches that need it. answered does not block. Safe
+// for concurrent use.
 func (s *Shards) answered(r *primitives.ChunkResponse) {
 	s.fetchMu.Lock()
 	defer s.fetchMu.Unlock()
@@ -173,8 +174,8 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
 	return out, nil
 }
 
-// holders returns, for each chunk of a block by shard index, the validators that should track its
-// shard. The chunk's producer comes first.
+// holders returns, for each chunk of a block by shard index, the validators that should track the
+// shard of the chunk. The chunk's producer comes first.
 func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err error) {
 	d := s.o.Engine.ChunkPartsView(s.o.Engine.FindChunk)
 	id, all := x.Header().EpochID, []primitives.AccountID(nil)
@@ -227,15 +228,15 @@ func (f *chunkFetch) isOverdue(now int64, hash primitives.Hash) bool {
 	return true
 }
 
-// progress restarts the wait for a chunk, because a part of it has arrived.
+// progress restarts the wait for a chunk, because a part of the chunk has arrived.
 func (f *chunkFetch) progress(now int64, hash primitives.Hash) {
 	f.asked[hash] = now
 	delete(f.wait, hash)
 }
 
 // askHolder requests missing pieces of a chunk from the next holder. For a chunk of the fetched
-// shard, these are enough parts to assemble it. For a chunk of another shard, these are its receipt
-// proofs.
+// shard, the pieces are enough parts to assemble the chunk. For a chunk of another shard, the
+// pieces are the chunk's receipt proofs.
 func (s *Shards) askHolder(f *chunkFetch, hash primitives.Hash) {
 	i := f.missing[hash]
 	list := f.holders[i]

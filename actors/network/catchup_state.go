@@ -18,11 +18,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Shards implements engine.PartSource: it fetches the state and chunks of a shard that this node
-// catches up. State headers and parts come from nodes that announced the sync block
+// Shards implements engine.PartSource: Shards fetches the state and chunks of a shard that this
+// node catches up. State headers and parts come from nodes that announced the sync block
 // (chain/statesync). Chunks come from the validators that track the shard (chain/chunkparts).
 // Shards survives restarts of the actor. Its methods block until the response arrives or the
-// context ends. They verify responses on the caller's goroutine.
+// context ends. The methods verify responses on the caller's goroutine.
 type Shards struct {
 	o     ShardsOptions
 	begun time.Time
@@ -67,15 +67,15 @@ const (
 
 // syncPoint is a block whose state is fetched, with the requests for it.
 type syncPoint struct {
-	// at is the hash of the block, sync that of its child (the sync block), and announced the hash
-	// that snapshot hosts announce.
+	// at is the hash of the block, sync the hash of its child (the sync block), and announced the
+	// hash that snapshot hosts announce.
 	at, sync, announced primitives.Hash
 	epoch               uint64 // height of the block's epoch
 	machine             *statesync.Machine
 	waits               map[statesync.Item]chan stateAnswer
 }
 
-// stateAnswer is a node's response. The goroutine that waits for it verifies it.
+// stateAnswer is a node's response. The goroutine that waits for the response verifies it.
 type stateAnswer struct {
 	from wire.PeerID
 	*primitives.StateResponse
@@ -111,7 +111,7 @@ func (s *Shards) hostsOf(p *syncPoint) []statesync.Host {
 func (s *Shards) step(p *syncPoint, ev statesync.Event) {
 	out := p.machine.Step(s.now(), ev)
 	host := s.o.Status.host.Load()
-	if host == nil { // statesync.Machine repeats the request later
+	if host == nil { // statesync.Machine repeats the request when it times out
 		return
 	}
 	for _, q := range out.Ask {
@@ -137,7 +137,7 @@ func epochHeight(e *engine.Engine, id primitives.EpochID) (height uint64, err er
 	return height, err
 }
 
-// findPoint returns the sync point at a block, and creates it if needed.
+// findPoint returns the sync point at a block, and creates the sync point if there is none.
 func (s *Shards) findPoint(at primitives.Hash) (*syncPoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +173,8 @@ func (s *Shards) findPoint(at primitives.Hash) (*syncPoint, error) {
 	return p, nil
 }
 
-// addResponse passes a requested state header or part to the goroutine that waits for it. It
-// returns false if catchup did not request it.
+// addResponse passes a requested state header or part to the goroutine that waits for it.
+// addResponse returns false if catchup did not request the item.
 func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,8 +206,9 @@ func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool
 	return true
 }
 
-// ask requests an item from one node after another until judge accepts a response. It returns an
-// error of judge that is not the peer's fault. It returns ErrNotYet when ctx ends.
+// ask requests an item from one node after another until judge accepts a response. If judge returns
+// an error that is not the peer's fault, ask returns that error. When ctx ends, ask returns
+// ErrNotYet.
 func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	judge func(*primitives.StateResponse) error) error {
 	wait := make(chan stateAnswer, 1)
@@ -340,8 +341,8 @@ func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.
 	return nil
 }
 
-// Refused implements engine.PartSource. It bans no peer: headers and chunks were verified against
-// their blocks before, so a refusal is not the fault of one peer.
+// Refused implements engine.PartSource. Refused bans no peer: this node has already verified the
+// headers and chunks against their blocks, so a refusal is not the fault of one peer.
 func (s *Shards) Refused(at primitives.Hash, shard primitives.ShardID, err error) {
 	s.o.Log.WithError(err).WithField("shard",
 		shard).Warnf("network: data of a shard at %v rejected; it is requested again", at)

@@ -16,8 +16,9 @@ const (
 	maxBodyBytes = 256 << 20
 )
 
-// lackingBlock is a block with missing chunks that cannot be requested yet, because no known block
-// is in its epoch. Only headers are stored here; chain/blockpool stores the block.
+// lackingBlock is a block with missing chunks that this node cannot request yet, because no known
+// block is in the epoch of the lacking block. Only headers are stored here; chain/blockpool stores
+// the block.
 type lackingBlock struct {
 	header  *primitives.BlockHeader
 	headers []*primitives.ChunkHeader
@@ -31,7 +32,8 @@ func (a *Actor) newPool() *chunkparts.Pool {
 }
 
 // chunksWanted requests the missing chunk bodies of a block. If this actor has some of the bodies,
-// the chain actor dropped them for lack of space, so they are sent to it again.
+// the chain actor dropped them for lack of space, so chunksWanted sends these bodies to the chain
+// actor again.
 func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	wanted := map[primitives.Hash]bool{}
 	for _, hash := range m.Chunks {
@@ -52,7 +54,8 @@ func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	}
 }
 
-// ask requests the chunks of a block. It returns false if no known block is in the block's epoch.
+// ask requests the chunks of a block. ask returns false if no known block is in the epoch of the
+// lacking block.
 func (a *Actor) ask(l *lackingBlock) bool {
 	h := l.header
 	ancestor := h.PrevHash
@@ -84,8 +87,8 @@ func (a *Actor) askWaiting(final primitives.Height) {
 
 func (a *Actor) partsTick() { a.partsStep(chunkparts.Tick{}, "") }
 
-// partsStep steps the chunk parts pool and carries out its effects. On a validator it does nothing,
-// because the consensus core has its own pool.
+// partsStep steps the chunk parts pool and carries out its effects. On a validator, partsStep does
+// nothing, because the consensus core has its own chunk parts pool.
 func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
 	if a.o.Receive != nil {
 		return
@@ -136,9 +139,9 @@ func bodyOf(b borsh.Appender) wire.Body {
 	return nil
 }
 
-// askParts sends a request for chunk parts. It goes to the account q.Account, or to a random
-// connected peer that tracks the shard and is high enough. If both are possible, q.PreferPeer
-// decides.
+// askParts sends a request for chunk parts. The request goes to the account q.Account, or to a
+// random connected peer that tracks the shard and is high enough. If the account and a peer are
+// possible, q.PreferPeer decides.
 func (a *Actor) askParts(q *chunkparts.Ask) {
 	body := &wire.ChunkRequest{ChunkRequest: *q.Request}
 	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] {
@@ -160,7 +163,7 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	}
 	switch {
 	case len(fit) > 0:
-		// The peer has all parts. DataParts of them are enough to assemble the chunk.
+		// The peer has all parts. DataParts parts are enough to assemble the chunk.
 		if data := a.o.Engine.Coding().DataParts(); len(body.Ords) > data {
 			body.Ords = body.Ords[:data]
 		}
@@ -170,8 +173,8 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	}
 }
 
-// chunkBodies are complete chunks, kept until no block can need them. If there are too many, the
-// oldest are removed.
+// chunkBodies are complete chunks, kept until no block can need them. If there are too many bodies,
+// the oldest ones are removed.
 type chunkBodies struct {
 	all   map[primitives.Hash]*primitives.Chunk
 	order []primitives.Hash
@@ -200,7 +203,7 @@ func (b *chunkBodies) remove(hash primitives.Hash) {
 	}
 }
 
-// final removes chunks that no block can need: those created at or below the final height.
+// final removes chunks that no block can need: chunks created at or below the final height.
 func (b *chunkBodies) final(height primitives.Height) {
 	left := b.order[:0]
 	for _, hash := range b.order {

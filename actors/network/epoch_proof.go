@@ -13,14 +13,15 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// maxProofAge is the maximum number of epochs from the end of an epoch sync proof to its sender's
-// head (nearcore sync/epoch.rs).
+// maxProofAge is the maximum number of epochs from the end of an epoch sync proof to the head of
+// the peer that sends the proof (nearcore sync/epoch.rs).
 const maxProofAge = 3
 
 // snapshotPeriod is the interval in ms at which the list of served state snapshots is read.
 const snapshotPeriod = 1000
 
-// announceSnapshots updates the server's list of state snapshots, which it announces to peers.
+// announceSnapshots updates the server's list of state snapshots, which the server announces to
+// peers.
 func (a *Actor) announceSnapshots() {
 	list, err := a.snapshots.List()
 	if err != nil {
@@ -57,8 +58,8 @@ type proofResult struct {
 	err  error
 }
 
-// errProofAge means that an epoch sync proof ends too close to its sender's head or too far below
-// it.
+// errProofAge means that an epoch sync proof ends too close to the sending peer's head, or too far
+// below that head.
 var errProofAge = errors.New("network: the end of the epoch sync proof is too close to its sender's head, or too far below it")
 
 // epochProof verifies a requested epoch sync proof outside the mailbox.

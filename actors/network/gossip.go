@@ -55,10 +55,11 @@ func (l *recentSet[T]) take(x T) bool {
 	return i >= 0
 }
 
-// admits returns whether an unrequested block of a peer is accepted. bounded means that the block
-// needs no limit here: it was checked as gossip, or the rates of gossip bound it. Long blocks also
-// have a byte rate, because their bodies are hashed before anything else is checked. A peer's first
-// long block is always accepted. A dropped block is requested later, when its child arrives.
+// admits returns whether the actor accepts an unrequested block of a peer. bounded means that
+// admits applies no block rate: the host has checked the block as gossip, or the rates of gossip
+// bound such blocks. For long blocks there is a byte rate too, because this node hashes the body of
+// a block before it checks anything else. admits always accepts a peer's first long block. The node
+// requests a dropped block when a child of that block arrives.
 func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool {
 	if bounded {
 		return true
@@ -71,7 +72,8 @@ func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool
 	return r.allow(a.now(), b.Header.Height, b.Hash(), blockpool.SizeOf(b))
 }
 
-// check verifies a gossiped message before the host relays it. The host calls it on its goroutines.
+// check verifies a gossiped message before the host relays it. The host calls check on the host's
+// goroutines.
 func (a *Actor) check(m wire.Message) near.Verdict {
 	switch m := m.(type) {
 	case *wire.Block:
@@ -98,8 +100,8 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 
 // checkOrigin returns near.Pass for a block with a known parent, its producer's signature over this
 // body, and approvals of two thirds of the stake. Every node that knows the parent gets the same
-// result. The check covers every reason for which Actor.refused bans. So peers do not ban this node
-// for relaying the block.
+// result. The check covers every reason for which Actor.refused bans a peer. So no peer bans this
+// node for relaying a block that passes.
 func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
 	if e.Imported(b.Hash()) != nil {
@@ -116,7 +118,8 @@ func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 		shards int
 		voters []chain.Approver
 	)
-	// The chain actor needs this lock, so signatures are verified after it is released.
+	// The chain actor needs the lock of Epochs, so this node verifies signatures after it has
+	// released the lock.
 	err := e.Epochs(func(m *epoch.Manager) (err error) {
 		if id, err = m.EpochIDFromPrev(parent.Hash); err != nil {
 			return err
@@ -154,11 +157,12 @@ const (
 	maxGossipSlots     = 256 // maximum number of entries in gossipSlots; relayWindow needs only 64
 )
 
-// relaysGossip returns whether a gossiped block with a valid origin is relayed. The first block of
-// a height is relayed at once. The next few are relayed if they are valid except for chunk
-// contents; neard does not check these before relaying either. Later blocks are only announced,
-// after their import. This limit is needed because a malicious producer may sign any number of
-// blocks, and every node that gets them must check each.
+// relaysGossip returns whether this node relays a gossiped block with a valid origin. It relays the
+// first block of a height at once. It relays the next few blocks of the height if they are valid
+// except for chunk contents; neard does not check chunk contents before relaying either. Any
+// further block of the height is only announced, after its import. This limit is needed because a
+// malicious producer may sign any number of blocks, and every node that gets these blocks must
+// check each of them.
 func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	h, tip := b.Header.Height, a.o.Engine.Tip().Height()
 	if h > tip+relayWindow || h+relayWindow <= tip {
@@ -175,8 +179,8 @@ func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	return false
 }
 
-// maxEarlyOfHeight is the maximum number of blocks of a height that are relayed before their
-// import. Two such blocks prove that the producer is malicious.
+// maxEarlyOfHeight is the maximum number of blocks of a height that this node relays before their
+// import. Two blocks of a height prove that the producer is malicious.
 const maxEarlyOfHeight = 2
 
 // heightSlot stands for the n-th relayed block of a height.
@@ -185,7 +189,8 @@ type heightSlot struct {
 	n      int
 }
 
-// reserveEarly returns whether another block of the height may be relayed early, and counts it.
+// reserveEarly returns whether another block of the height may be relayed before its import, and
+// counts that block.
 func (f *Status) reserveEarly(height primitives.Height) bool {
 	for n := range maxEarlyOfHeight {
 		if f.earlySlots.put(heightSlot{height, n}) {
@@ -196,9 +201,9 @@ func (f *Status) reserveEarly(height primitives.Height) bool {
 }
 
 // relayEarly relays an unrequested block in eager mode before its import, once the block is valid
-// except for chunk contents. Peers that get the block only from this node would otherwise wait for
-// the import. relayEarly checks more than the signature, because neard bans peers that relay an
-// invalid block.
+// except for chunk contents. Peers that get the block only from this node would otherwise wait
+// until this node has imported it. relayEarly checks more than the signature, because neard bans
+// peers that relay an invalid block.
 func (a *Actor) relayEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
 	f, height := a.o.Status, b.Header.Height
 	if a.o.Eager && f.isRecent(height) && height <= a.o.Engine.Tip().Height()+relayWindow && !f.early.has(hash) &&

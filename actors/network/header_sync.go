@@ -20,7 +20,7 @@ const (
 	// more.
 	maxLocator     = 20
 	maxAnswer      = blocksync.WholeAnswer // maximum number of headers of a response that are used
-	stuckAfter     = 30_000                // ms after which it is logged that a requested block has not arrived
+	stuckAfter     = 30_000                // ms after which the actor logs that a requested block has not arrived
 	stuckLogPeriod = 60_000                // ms between two such logs
 )
 
@@ -45,8 +45,8 @@ func (p *headerPath) list() ([]storage.BlockRef, error) {
 	return p.refs, err
 }
 
-// grow appends accepted headers that continue the path. If a header does not continue it, the path
-// is read again later.
+// grow appends accepted headers that continue the path. If a header does not continue the path,
+// grow invalidates the path, and the next reader reads it again.
 func (p *headerPath) grow(list []*primitives.BlockHeader) {
 	for _, h := range list {
 		hash := h.Hash()
@@ -123,7 +123,8 @@ func (a *Actor) step(ev blocksync.Event) {
 	a.o.Status.headers.Store(uint64(a.headersAt()))
 }
 
-// updatePeers passes the connected peers to the sync machine, and deletes the state of other peers.
+// updatePeers passes the connected peers to the sync machine, and deletes the state of peers that
+// are no longer connected.
 func (a *Actor) updatePeers(info *near.Info) {
 	here := map[wire.PeerID]bool{}
 	var ev blocksync.Peers
@@ -225,8 +226,9 @@ func (a *Actor) headersDone(m *headersResult) {
 	a.step(ev)
 }
 
-// ownFailure handles an error that is this node's fault. If the store has failed, the node ends,
-// because it could not store the requested blocks and headers. Other errors are logged.
+// ownFailure handles an error that is this node's fault. If the store has failed, ownFailure ends
+// the node, because the node could not store the requested blocks and headers. It logs any other
+// error.
 func (a *Actor) ownFailure(what string, err error) {
 	if errors.Is(err, storage.ErrFailed) {
 		a.o.Failed(fmt.Errorf("network: %s: %w", what, err))

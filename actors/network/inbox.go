@@ -13,14 +13,14 @@ import (
 const (
 	maxInbox      = 8192
 	maxInboxEach  = 1024
-	minInboxEach  = 64       // number of a peer's messages that are accepted even if maxInbox is reached
+	minInboxEach  = 64       // number of a peer's messages that the inbox accepts even if maxInbox is reached
 	maxInboxBytes = 64 << 20 // bytes of a peer's routed messages and blocks; the last message may exceed this limit
 )
 
 // delivered is a message of a peer to the actor.
 type delivered struct {
 	near.Deliver
-	in *slot // the message's slot in the inbox; nil: it needs none
+	in *slot // the message's slot in the inbox; nil: the message needs no slot
 }
 
 // slot is a message's share of the inbox limits.
@@ -33,21 +33,21 @@ type slot struct {
 
 // source is the key by which messages are counted: the peer that delivered them, or the validator's
 // node that signed them. A peer's gossiped blocks are counted separately from its other messages.
-// Otherwise a malicious peer could fill its share with other messages, so that a gossiped block
-// from it is dropped. Gossip delivers a block only once, so that block would not arrive from
-// another peer. The rates of gossip bound these blocks too.
+// Otherwise a malicious peer could fill its share with other messages, so that this node drops a
+// gossiped block from that peer. Gossip delivers a block only once, so the dropped block would not
+// arrive from another peer. The rates of gossip bound gossiped blocks too.
 type source struct {
 	of     wire.PeerID
 	gossip bool
 }
 
-// usage is the number of a source's messages in the mailbox, and their bytes.
+// usage is the number of a source's messages in the mailbox, and the bytes of these messages.
 type usage struct{ messages, bytes int }
 
-// inbox bounds the messages of peers in the mailbox. Further messages are dropped; peers repeat
-// what is needed. A message that a validator's node signed counts for that node, whichever peer
-// delivers it. All other messages count for the peer that delivers them. So no peer can use up the
-// share of a validator. Safe for concurrent use.
+// inbox bounds the messages of peers in the mailbox. The inbox drops further messages; peers repeat
+// the messages that are needed. A message that a validator's node signed counts for that node,
+// whichever peer delivers it. All other messages count for the peer that delivers them. So no peer
+// can use up the share of a validator. Safe for concurrent use.
 type inbox struct {
 	mu     sync.Mutex
 	all    int // number of messages that count toward maxInbox
@@ -70,7 +70,7 @@ func (i *inbox) setSeats(nodes []wire.PeerID) {
 	i.seats = seats
 }
 
-// admit returns a slot for a message, or nil if it must be dropped.
+// admit returns a slot for a message, or nil if the caller must drop the message.
 func (i *inbox) admit(d *near.Deliver) *slot {
 	p := &slot{in: i, source: source{of: d.From}}
 	r, routed := d.Msg.(*wire.Routed)
@@ -128,8 +128,8 @@ func (p *slot) done() {
 	i.each[p.source] = has
 }
 
-// deliver handles a message that the host received. The host calls it on its goroutines. It does
-// not block.
+// deliver handles a message that the host received. The host calls deliver on the host's
+// goroutines. deliver does not block.
 func (a *Actor) deliver(d near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.BlockRequest, *wire.HeadersRequest, *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:

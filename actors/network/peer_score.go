@@ -9,7 +9,7 @@ import (
 
 // Limits of invalid blocks (engine.ErrGossipCheck) of one peer. An honest peer relays blocks by
 // gossip before it checks them: the first block of each height up to relayWindow above its tip, and
-// one more of a height after a restart. So an honest peer may relay a few invalid blocks.
+// a second block of a height after a restart. So an honest peer may relay a few invalid blocks.
 const (
 	maxBadOfHeight = 2 // maximum number of a peer's bad blocks of one height
 	// maxBadBlocks is the maximum number of a peer's bad blocks of all heights, plus two for each new
@@ -18,9 +18,9 @@ const (
 	maxBadPeers  = 256
 )
 
-// badBlocks counts the invalid blocks of each peer. Each is signed by the producer of its height.
-// So a peer that sends many of them has a producer's key or helps its owner. neard bans a peer for
-// the first one.
+// badBlocks counts the invalid blocks of each peer. The producer of the height has signed each of
+// these blocks. So a peer that sends many of them has a producer's key or helps the key's owner.
+// neard bans a peer for the first invalid block.
 type badBlocks struct {
 	of    map[wire.PeerID]*peerBadBlocks
 	order []wire.PeerID // peers in the order of their first bad block
@@ -40,8 +40,9 @@ type badBlock struct {
 
 func newBadBlocks() badBlocks { return badBlocks{of: map[wire.PeerID]*peerBadBlocks{}} }
 
-// tooMany counts an invalid block and returns whether the peer has sent more than an honest peer
-// relays. A peer's count is kept after it disconnects, because it may reconnect.
+// tooMany counts an invalid block and returns whether the peer has sent more invalid blocks than an
+// honest peer relays. The count of a peer is kept after the peer has disconnected, because the peer
+// may reconnect.
 func (w *badBlocks) tooMany(from wire.PeerID, height primitives.Height, hash primitives.Hash,
 	tip primitives.Height) bool {
 	x := w.of[from]

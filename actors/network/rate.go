@@ -9,12 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// blockLimits bounds the unrequested blocks of a peer: their rate, the bytes of long blocks, and
-// the number of blocks of each recent height.
+// blockLimits bounds the unrequested blocks of a peer: the rate of these blocks, the bytes of long
+// blocks, and the number of blocks of each recent height.
 type blockLimits struct {
 	blocks *rate.Limiter
-	paid   int64 // time in ms before which no further long block is accepted
-	// heights are the most recent heights, with the accepted blocks of each.
+	paid   int64 // time in ms before which the actor accepts no further long block
+	// heights are the most recent heights, with the accepted blocks of each height.
 	heights [16]struct {
 		height primitives.Height
 		taken  []primitives.Hash
@@ -31,9 +31,9 @@ func (r *blockLimits) allow(now int64, height primitives.Height, hash primitives
 		(size <= longBlock || r.admitLong(now, size))
 }
 
-// admitHeight returns whether a block of a height is accepted. It accepts known blocks and the
-// first maxOfHeight blocks of a height. An honest peer relays only the blocks that it imports and a
-// few more.
+// admitHeight returns whether the actor accepts a block of a height from the peer. It accepts known
+// blocks and the first maxOfHeight blocks of a height. An honest peer relays only the blocks that
+// it imports and a few further blocks.
 func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash) bool {
 	for i := range r.heights {
 		x := &r.heights[i]
@@ -53,8 +53,8 @@ func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash
 	return true
 }
 
-// admitLong returns whether a long block is accepted. It is accepted if the earlier long blocks are
-// within longRate. Its own size counts only for later blocks.
+// admitLong returns whether the actor accepts a long block. It does so if the long blocks before
+// this one are within longRate. The size of this block counts only for the blocks after it.
 func (r *blockLimits) admitLong(now int64, size int) bool {
 	if r.paid > now {
 		return false

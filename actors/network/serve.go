@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// Requests that need the store are answered outside the mailbox. They are scheduled fairly between
-// peers, by the time that a peer's requests took. The limits are neard's.
+// Requests that need the store are answered outside the mailbox. The server schedules them fairly
+// between peers, by the time that each peer's earlier requests took. The limits are neard's.
 const (
 	serverWorkers = 2
 	maxRequests   = 2048 // maximum number of queued requests of all peers
-	maxEach       = 128  // maximum number of queued requests of one peer; further ones are dropped
+	maxEach       = 128  // maximum number of queued requests of one peer; requests beyond it are dropped
 	maxHeaders    = 512  // maximum number of headers in one answer
 )
 
@@ -45,7 +45,7 @@ func newServer(e *engine.Engine, host *tcp.Server, pass func(near.Deliver), f *S
 	return s
 }
 
-// put queues a request. It does not block.
+// put queues a request. put does not block.
 func (s *server) put(d near.Deliver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +89,8 @@ func (s *server) next() (d near.Deliver, c fair.Client, ok bool) {
 }
 
 func (s *server) run(ctx context.Context) {
-	// The server has its own chunk pool, which only encodes stored chunks again. The actor's pool
-	// holds current chunks.
+	// The server has its own chunk pool, which only encodes stored chunks again. The chunks that
+	// are not stored yet are in the actor's pool.
 	coder := chunkparts.New("", s.e.ChunkPartsView(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify,
 		func(int) int { return 0 })
 	for {
@@ -107,8 +107,8 @@ func (s *server) run(ctx context.Context) {
 }
 
 // serve answers a request from the store. If the store has no response to a chunk request, serve
-// passes the request to the actor. Other such requests get no response. A panic fails only the
-// request.
+// passes the request to the actor. Any other request without a stored response gets no response. A
+// panic fails only that request.
 func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 	defer s.front.recovered("a request")
 	switch m := d.Msg.(type) {

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// State comes from nodes (hosts) that have announced it. A connected peer gets the request and
-// answers on its connection. Another host gets a routed message, as in neard, and answers on a new
-// tier 3 connection if this node is reachable. Therefore distant hosts are asked only if too few
-// connected peers serve a shard.
+// State comes from nodes (hosts) that have announced a snapshot. A host that is a connected peer
+// gets the request and answers on the same connection. Another host gets a routed message, as in
+// neard, and answers on a new tier 3 connection if this node is reachable. Therefore this node asks
+// distant hosts only if too few connected peers serve a shard.
 const (
 	enoughNeighbours = 2          // connected peers that serve a shard
 	maxFar           = 16         // maximum number of distant hosts asked for one shard
@@ -54,8 +54,8 @@ func stateHostsOf(self wire.PeerID, info *near.Info, lot [16]byte) stateHosts {
 	return a
 }
 
-// list returns the hosts for which fits returns true. Connected peers are listed with all their
-// shards. Distant hosts are listed only with shards that too few connected peers serve.
+// list returns the hosts for which fits returns true. The list has connected peers with all their
+// shards, and distant hosts only with shards that too few connected peers serve.
 func (a *stateHosts) list(fits func(*wire.SnapshotHost) bool) (out []statesync.Host) {
 	served := map[primitives.ShardID]int{}
 	for _, h := range a.hosts {
@@ -106,13 +106,14 @@ func (a *stateHosts) request(q statesync.Ask, sync primitives.Hash) near.Event {
 	}
 }
 
-// ackedItem returns the item of an acknowledgement, and whether the host refuses to send it.
+// ackedItem returns the item of an acknowledgement, and whether the host refuses to send that item.
 func ackedItem(q *primitives.StateRequestAck) (item statesync.Item, refused bool) {
 	return statesync.Item{Shard: q.ShardID, Header: q.Header, Part: q.Part}, q.Body != primitives.StateWillRespond
 }
 
-// addAck handles the acknowledgement of a routed request. If the host refuses, another host is
-// asked at once. It returns false if catchup did not make the request.
+// addAck handles the acknowledgement of a routed request. If the host refuses, the waiting ask
+// requests the item from another host at once. addAck returns false if catchup did not make the
+// request.
 func (s *Shards) addAck(from wire.PeerID, q *primitives.StateRequestAck) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,8 +49,8 @@ func newStateServer(e *engine.Engine, host *tcp.Server) *stateServer {
 	return &stateServer{e: e, host: host, headers: map[stateKey]*primitives.StateHeader{}}
 }
 
-// setSnapshots sets the served state snapshots. It announces the newest one if it is new or has
-// states of more shards than before.
+// setSnapshots sets the served state snapshots. It announces the newest snapshot if the previous
+// announcement was of another snapshot or of fewer shards.
 func (p *stateServer) setSnapshots(list []*engine.ServedSnapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,8 +67,8 @@ func (p *stateServer) setSnapshots(list []*engine.ServedSnapshot) {
 		}
 	}
 	// Do not announce the first epoch's state. The second epoch has the same epoch height, and
-	// peers do not propagate a second announcement for an epoch height. The first epoch's state is
-	// not needed, because both epochs have the same producers.
+	// peers do not propagate a second announcement for an epoch height. No node needs the first
+	// epoch's state, because the first and the second epoch have the same producers.
 	if x := list[len(list)-1]; x.Epoch != (primitives.EpochID{}) &&
 		(last == nil || last.Sync != x.Sync || len(x.Shards) > len(last.Shards)) {
 		p.host.Post(near.Snapshot{SyncHash: x.Announced, EpochHeight: x.EpochHeight, Shards: x.Shards})
@@ -104,7 +104,7 @@ func (p *stateServer) epochProof() []byte {
 	return p.proof
 }
 
-// admit returns whether another state request may be answered now, and counts it.
+// admit returns whether another state request may be answered now, and counts that request.
 func (p *stateServer) admit(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *stateServer) header(sync primitives.Hash, shard primitives.ShardID) (*p
 }
 
 // answer returns the response to a request for a state header or part. If the data is not
-// available, the response has neither. Error: errNoSnapshot.
+// available, the response has neither header nor part. Error: errNoSnapshot.
 func (p *stateServer) answer(sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) (*wire.StateResponse, error) {
 	out := &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
@@ -216,16 +216,16 @@ func (p *stateServer) serve(d *near.Deliver) {
 	}
 }
 
-// direct answers a request on its connection. neard accepts such responses, but never sends such
-// requests.
+// direct answers a request on the connection on which it arrived. neard accepts such responses, but
+// never sends such requests.
 func (p *stateServer) direct(from wire.PeerID, sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) {
 	p.host.Post(near.ToPeer{Peer: from, Msg: p.directAnswer(time.Now(), sync, shard, header, part)})
 }
 
 // directAnswer returns the reply to a direct state request. A reply with neither header nor part
-// means "not available now". Without a reply, the peer would assume a slow connection and wait
-// longer each time, until the epoch is over.
+// means "not available now". If this node sent no reply, the peer would assume a slow connection
+// and double its wait after each request, until the epoch is over.
 func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) *wire.StateResponse {
 	if p.serves(sync) && p.admit(now) {
@@ -236,15 +236,16 @@ func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard pr
 	return &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
 }
 
-// serves returns whether states of a sync block are served. Requests for other blocks do not count
-// toward the limit.
+// serves returns whether this node serves states of a sync block. Requests for blocks whose states
+// it does not serve do not count toward the limit.
 func (p *stateServer) serves(sync primitives.Hash) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.of(sync) != nil
 }
 
-// routed acknowledges a routed request, and answers it on a new connection to the requesting node.
+// routed acknowledges a routed request, and sends the response on a new connection to the
+// requesting node.
 func (p *stateServer) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
 	out := p.acknowledge(time.Now(), &ack)
 	p.host.Post(near.RouteTo{Target: wire.ToPeer(to.ID), Body: &wire.StateRequestAck{StateRequestAck: ack}})
@@ -253,9 +254,9 @@ func (p *stateServer) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
 	}
 }
 
-// acknowledge sets ack.Body and returns the response, or nil. A request for a sync block that is
-// not served does not count toward the limit. Otherwise one such request a second would block all
-// other requests.
+// acknowledge sets ack.Body and returns the response, or nil. A request for a sync block whose
+// states this node does not serve does not count toward the limit. Otherwise one such request a
+// second would block all other requests.
 func (p *stateServer) acknowledge(now time.Time, ack *primitives.StateRequestAck) *wire.StateResponse {
 	switch {
 	case !p.serves(ack.SyncHash):

@@ -15,7 +15,7 @@ import (
 )
 
 // StateSyncs manages a second store, in which a state sync at start builds the new chain. Its
-// methods may block. They are called from any goroutine, one at a time.
+// methods may block. The actor calls them from any goroutine, one at a time.
 type StateSyncs interface {
 	// Begin starts a state sync, or continues one whose data is in the second store.
 	Begin(*engine.BootstrapInput) (*engine.BootstrapSync, error)
@@ -31,7 +31,7 @@ const (
 	headersHorizon = primitives.Height(50)
 	maxVerifying   = 4 // maximum number of state parts and headers that are verified at once
 	// If the verified headers are this many heights above the end of the sync block's next epoch,
-	// another sync block is chosen (nearcore sync/handler.rs).
+	// the actor chooses another sync block (nearcore sync/handler.rs).
 	staleAfter     = primitives.Height(100)
 	findSyncPeriod = 1000   // ms between searches for a sync block
 	blockRequests  = 32     // maximum number of blocks requested in one tick
@@ -40,8 +40,8 @@ const (
 	progressPeriod = 10_000 // ms between logs of the progress
 )
 
-// bootstrap is a state sync at start. It gets the sync block, then the full blocks before it, then
-// the state headers, then the state parts.
+// bootstrap is a state sync at start. It fetches the sync block, then the full blocks before the
+// sync block, then the state headers, then the state parts.
 type bootstrap struct {
 	at       *engine.SyncBlock
 	proof    *headerchain.EpochProof
@@ -79,7 +79,7 @@ func (a *Actor) inBackground(x *bootstrap, what string, do func() (then func()))
 	}()
 }
 
-// abandonBootstrap drops the bootstrap. A later one continues from the stored data.
+// abandonBootstrap drops the bootstrap. The next bootstrap continues from the stored data.
 func (a *Actor) abandonBootstrap() { a.bootstrap, a.nextBootstrap = nil, a.now()+progressPeriod }
 
 func (a *Actor) bootstrapDone(m *bootstrapDone) {
@@ -122,7 +122,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 	a.logProgress(x, now)
 }
 
-// headersAt returns the height of the highest verified header, or 0 if it cannot be read.
+// headersAt returns the height of the highest verified header, or 0 if the header cannot be read.
 func (a *Actor) headersAt() primitives.Height {
 	at, err := a.o.Engine.HeaderChain().Head()
 	if err != nil {
@@ -174,8 +174,8 @@ func (a *Actor) findSync(x *bootstrap) {
 }
 
 // wantBlocks requests the full blocks that are needed: the two before the sync block, and all
-// blocks from the oldest block with a shard's last chunk on. When all are present, it starts the
-// requests for state.
+// blocks from the oldest block with a shard's last chunk on. When all these blocks are present,
+// wantBlocks starts the requests for state.
 func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 	before := x.blocks[x.at.Before.Hash]
 	if before != nil && x.blocks[x.at.Point.Hash] != nil {
@@ -231,8 +231,8 @@ func (a *Actor) anyPeer(height primitives.Height) wire.PeerID {
 	return fit[a.o.Random(len(fit))]
 }
 
-// bootstrapTakes stores a block that the bootstrap has requested, if its body matches its verified
-// header. It returns false if the block was not requested.
+// bootstrapTakes stores a block that the bootstrap has requested, if the body of the block matches
+// the block's verified header. It returns false if the block was not requested.
 func (a *Actor) bootstrapTakes(hash primitives.Hash, b *primitives.Block) bool {
 	x := a.bootstrap
 	if x == nil {
@@ -327,8 +327,8 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 		}()
 		ev.Bad, ev.Own = isPeersFault(err), err != nil && !isPeersFault(err)
 		then = func() {
-			// The disk is full, for example. The stored data remains, and a later bootstrap
-			// continues from it.
+			// For example, the disk is full. The stored data remains, and the next bootstrap
+			// continues from that data.
 			if ev.Own {
 				a.o.Log.WithError(err).Error("network: a state part cannot be stored; state sync continues later")
 				a.abandonBootstrap()
@@ -378,7 +378,8 @@ func (a *Actor) verifyPart(x *bootstrap, r *primitives.StateResponse) error {
 		Total: trie.NumParts(h.Root.MemoryUsage)}, strings)
 }
 
-// beginParts verifies the state headers and creates the second store from them and the blocks.
+// beginParts verifies the state headers and creates the second store from these headers and the
+// blocks.
 func (a *Actor) beginParts(x *bootstrap) {
 	x.busy = true
 	genesis := a.o.Engine.Genesis().Block

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Status is the state of the network that other goroutines read. It survives restarts of the actor.
-// Safe for concurrent use.
+// Status is the part of the network actor's state that other goroutines read. It survives restarts
+// of the actor. Safe for concurrent use.
 type Status struct {
 	MaxPeers uint32
 	Awaits   bool   // boot nodes are configured: Syncing is true until a peer has reported its head
@@ -39,10 +39,10 @@ type Status struct {
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
 	// statesHere is the number of received parts of the running state sync. statesAll is the number
-	// of all its parts.
+	// of all parts of that state sync.
 	statesHere, statesAll  atomic.Uint64
-	lastSent, lastReceived uint64 // former values of sent and received; used only by the actor
-	// early has the hashes of recent blocks that were relayed before their import.
+	lastSent, lastReceived uint64 // previous values of sent and received; used only by the actor
+	// early has the hashes of recent blocks that this node relayed before their import.
 	early      recentSet[primitives.Hash]
 	earlySlots recentSet[heightSlot] // counts the blocks in early by height
 }
@@ -53,8 +53,9 @@ func (f *Status) Holds(account primitives.AccountID, shard primitives.ShardID) b
 	return i != nil && slices.Contains(i.Holders[account], shard)
 }
 
-// Exclude makes the host close and refuse connections with these peers. The next call replaces the
-// list. It returns whether the list has changed. The list remains in force when the actor restarts.
+// Exclude makes the host close and refuse connections with these peers. Each call replaces the
+// list. The result is whether the list has changed. The list remains in force when the actor
+// restarts.
 func (f *Status) Exclude(peers []wire.PeerID) bool {
 	f.excludeMu.Lock()
 	defer f.excludeMu.Unlock()
@@ -114,7 +115,7 @@ func (f *Status) states(here, all uint64) {
 	f.statesAll.Store(all)
 }
 
-// recovered recovers a panic caused by a peer's message and logs it. Call it deferred. what names
+// recovered recovers a panic caused by a peer's message and logs it. Callers defer it. what names
 // the message.
 func (f *Status) recovered(what string) {
 	if p := recover(); p != nil {
@@ -129,8 +130,8 @@ func (f *Status) note(what string, reason any) {
 	}
 }
 
-// Syncing returns whether the node is behind its peers. It also returns true if the node cannot
-// know whether it is behind. The height is that of the highest peer.
+// Syncing returns whether the node is behind its peers. Syncing also returns true if the node
+// cannot know whether it is behind. The height is the height of the highest peer.
 func (f *Status) Syncing() (bool, primitives.Height) {
 	return f.syncing.Load() || f.Awaits && (!f.knows.Load() || f.stuck.Load()), primitives.Height(f.best.Load())
 }
@@ -147,7 +148,7 @@ func (f *Status) Peers() int {
 func (f *Status) Met() bool { return f.met.Load() }
 
 // Info returns the reply of the RPC method network_info. As in neard, a known producer has no
-// address. Clients find it by its id among the active peers.
+// address. Clients find the address by the producer's peer id among the active peers.
 func (f *Status) Info() *view.NetworkInfo {
 	out := &view.NetworkInfo{PeerMaxCount: f.MaxPeers, SentBytesPerSec: f.sentRate.Load(),
 		ReceivedBytesPerSec: f.receivedRate.Load()}
@@ -222,8 +223,8 @@ func (f *Status) Announcement(account primitives.AccountID) *wire.Announcement {
 	return nil
 }
 
-// Rekey sets the key that signs the validator's account data, for the running host and later ones.
-// With the zero key nothing is signed.
+// Rekey sets the key that signs the validator's account data, for the running host and for hosts
+// that start afterwards. With the zero key nothing is signed.
 func (f *Status) Rekey(key primitives.SecretKey) { f.key.Store(&key) }
 
 // Progress sets the fields of p about headers and state parts.

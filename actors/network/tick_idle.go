@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/net/near"
 )
 
-// idlePeriod is the time between ticks of a node without peers. It is a multiple of the periods of
-// all tasks of a tick.
+// idlePeriod is the time between ticks of a node without peers. idlePeriod is a multiple of the
+// periods of all tasks of a tick.
 const idlePeriod = 5 * time.Second
 
 // idleTicker makes ticks rare while the node has no peers. A new connection causes a tick at once.
@@ -18,8 +18,8 @@ type idleTicker struct {
 	wake func()
 }
 
-// begin makes ticks rare. It must be called before the peers are read, so that a connection that
-// opens after the read causes a tick.
+// begin makes ticks rare. The actor must call begin before it reads the peers, so that a connection
+// that opens after that read causes a tick.
 func (r *idleTicker) begin() { r.on.Store(true) }
 
 // end makes ticks frequent again.

@@ -20,7 +20,7 @@ const (
 	batch       = 256    // number of transactions that are checked together
 	resendAfter = 4_000  // ms after which a transaction that no block includes is sent again
 	maxSends    = 3      // maximum number of sends of one transaction
-	maxForeign  = 16_384 // maximum number of hashes in txForwarder.foreign
+	maxForeign  = 16_384 // maximum number of forwarded transactions that are kept for a second send
 )
 
 // Route is where transactions are forwarded (tx_routing_height_horizon, disable_tx_routing).
@@ -28,7 +28,7 @@ type Route struct {
 	Off     bool              // forward only transactions that this node cannot check (view.ErrRouted)
 	Horizon primitives.Height // transactions go to the chunk producers of this many next heights; 0: 4
 	// All: send transactions to all block producers too. In eager mode, a block producer makes
-	// blocks and chunks earlier if it has transactions.
+	// blocks and chunks earlier if it has transactions than without them.
 	All bool
 }
 
@@ -64,7 +64,7 @@ func newTxForwarder() txForwarder {
 }
 
 // received queues a transaction of a peer. forward is false if the peer forwarded the transaction
-// to this node as chunk producer. In that case this node must not forward it again.
+// to this node as chunk producer. In that case this node must not forward the transaction again.
 func (a *Actor) received(from wire.PeerID, tx *primitives.SignedTransaction, forward bool) {
 	t := &a.txs
 	if len(t.in) >= maxIn || t.each[from] >= maxInEach {
@@ -122,7 +122,7 @@ func (a *Actor) submitted() {
 	a.submit()
 }
 
-// hasRoom returns whether a transaction can be kept for another send.
+// hasRoom returns whether the forwarder has space to keep one more transaction for a second send.
 func (t *txForwarder) hasRoom(tx *primitives.SignedTransaction) bool {
 	return len(t.out) < maxOut && t.bytes+tx.Size() <= maxOutBytes
 }
@@ -141,7 +141,8 @@ func (t *txForwarder) drop(hash primitives.Hash) {
 }
 
 // pooled forwards a transaction of a client of this node. A routed transaction is sent only once.
-// It is sent even if forwarding is off, because the client was informed that the node forwards it.
+// It is sent even if forwarding is off, because the node has told the client that it forwards the
+// transaction.
 func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	if a.o.Receive != nil {
 		// done does nothing, because the transaction has no inbox slot.
@@ -154,8 +155,9 @@ func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 }
 
 // toForward returns the record of a transaction to send, or nil if it must not be sent. keep says
-// whether the record is kept for another send. If there is no space to keep it, it is still sent
-// once, because the client was informed that it is accepted.
+// whether the record is kept for a second send. If there is no space to keep the record, the caller
+// still sends the transaction once, because the node has told the client that it accepted the
+// transaction.
 func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bool, now int64) (x *outgoing,
 	keep bool) {
 	hash := tx.Hash()
@@ -170,7 +172,7 @@ func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bo
 }
 
 // resend sends a transaction again if no block has included it for resendAfter, because a chunk
-// producer may have been offline. It drops the transaction after maxSends.
+// producer may have been offline. resend drops the transaction after maxSends sends.
 func (t *txForwarder) resend(now int64, send func(*primitives.SignedTransaction) bool) {
 	if now < t.next {
 		return
@@ -204,8 +206,9 @@ func (t *txForwarder) included(m *messages.BlockAccepted) {
 }
 
 // send sends a transaction to the next chunk producers of its signer's shard. Near the end of an
-// epoch it also sends it to those of the next epoch (nearcore chain/client/src/rpc_handler.rs:325).
-// It returns false if there are no such producers besides this node.
+// epoch, send also sends the transaction to the chunk producers of the next epoch (nearcore
+// chain/client/src/rpc_handler.rs:325). It returns false if there are no such producers besides
+// this node.
 func (a *Actor) send(tx *primitives.SignedTransaction) bool {
 	to, own := a.chunkProducers(tx.SignerID)
 	if own && a.o.Receive == nil || len(to) == 0 {

@@ -38,8 +38,8 @@ func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.Accou
 	return w.to, w.own
 }
 
-// chunkProducersAt computes chunkProducers for a head. within means that all these heights are in
-// the head's epoch. In that case the result holds for every account of the shard.
+// chunkProducersAt computes chunkProducers for a head. within means that all heights of these
+// producers are in the head's epoch. In that case the result holds for every account of the shard.
 func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.AccountID) (out []primitives.AccountID,
 	own, within bool) {
 	horizon := a.o.Route.Horizon

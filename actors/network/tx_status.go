@@ -86,9 +86,9 @@ func (s *TxStatuses) Foreign(signer primitives.AccountID) bool {
 	return !s.e.Holds(s.e.Head().Layout.ShardOf(signer))
 }
 
-// Ask returns the known status of a transaction. If needed, it also asks a node. A nil outcome
-// means that no answer is known yet. The channel is closed when the next answer is stored. A nil
-// channel means that no node could be asked.
+// Ask returns the known status of a transaction. If that status may be outdated, Ask also sends the
+// question to a node. A nil outcome means that no answer is known yet. The channel is closed when
+// the next answer is stored. A nil channel means that there was no node to ask.
 func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 	signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
 	s.mu.Lock()
@@ -116,9 +116,9 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
 	return out, a.news
 }
 
-// mayAsk returns whether a client's question may be sent now, and counts it. At most maxStatuses
-// questions are sent in statusRetry. A client may use at most half of the questions that are left.
-// The caller holds mu.
+// mayAsk returns whether a client's question may be sent now, and counts the question. At most
+// maxStatuses questions are sent in statusRetry. A client may use at most half of the questions
+// that are left. The caller holds mu.
 func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
 	if now.Sub(s.since) >= statusRetry {
 		s.since, s.sent = now, 0
@@ -132,8 +132,8 @@ func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
 	return true
 }
 
-// makeRoom ensures that there are fewer than maxStatuses questions. It removes old questions, or
-// else the oldest one. The caller holds mu.
+// makeRoom ensures that there are fewer than maxStatuses questions. makeRoom removes the expired
+// questions or, if none has expired, the oldest question. The caller holds mu.
 func (s *TxStatuses) makeRoom(now time.Time) {
 	if len(s.asked) < maxStatuses {
 		return
@@ -190,9 +190,9 @@ func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.A
 	return to
 }
 
-// addAnswer queues a peer's answer if there are open questions. Another goroutine verifies answers
-// one at a time and fairly between peers. So a flood of answers delays only its own peer. Excess
-// answers are dropped, and their questions are sent again.
+// addAnswer queues a peer's answer if there are open questions. A separate goroutine verifies
+// answers one at a time and fairly between peers. So a flood of answers delays only answers of the
+// peer that sends it. addAnswer drops excess answers, and the questions are sent again.
 func (s *TxStatuses) addAnswer(from wire.PeerID, raw []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,8 +237,8 @@ func (s *TxStatuses) verifyAll() {
 	}
 }
 
-// fits removes expired answers. It then returns whether an answer of the given size can replace the
-// one in a. The caller holds mu.
+// fits removes expired answers. It then returns whether there is space for an answer of the given
+// size in place of the answer in a. The caller holds mu.
 func (s *TxStatuses) fits(a *openQuestion, size int, now time.Time) bool {
 	for _, x := range s.asked {
 		if now.Sub(x.came) > statusKept {
@@ -251,7 +251,7 @@ func (s *TxStatuses) fits(a *openQuestion, size int, now time.Time) bool {
 	return size <= maxAnswers
 }
 
-// verify verifies an answer and stores it for the questions that it belongs to.
+// verify verifies an answer and stores the answer for the questions about its transaction.
 func (s *TxStatuses) verify(raw []byte) {
 	o, err := view.ReadFinalOutcome(raw)
 	if err != nil {
@@ -275,8 +275,8 @@ func (s *TxStatuses) verify(raw []byte) {
 	}
 }
 
-// asking returns the open questions about a transaction. Each has another signer, because clients
-// may have named different signers.
+// asking returns the open questions about a transaction. No two of these questions have the same
+// signer: clients may have named different signers for one transaction.
 func (s *TxStatuses) asking(hash primitives.Hash) (out []*openQuestion) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

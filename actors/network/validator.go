@@ -12,7 +12,7 @@ import (
 )
 
 // ReceiveFunc passes a peer's message to the validator actor. The receiver calls done to release
-// the message's inbox slot. It does not block. Safe for concurrent use.
+// the message's inbox slot. ReceiveFunc does not block. Safe for concurrent use.
 type ReceiveFunc func(m consensus.Received, done func())
 
 // routeBackPrefix is the prefix of a consensus.Peer that identifies the sender of a routed chunk
@@ -23,12 +23,12 @@ const routeBackPrefix = "back:"
 // is broadcast.
 const gossipWindow = primitives.Height(8)
 
-// partsRequest is a request for chunk parts. The actor chooses the receiver, because it has the
-// list of peers.
+// partsRequest is a request for chunk parts. The actor chooses the receiver, because the actor has
+// the list of peers.
 type partsRequest struct{ *chunkparts.Ask }
 
-// fromWire converts a peer's message for the consensus core. It returns nil if the core does not
-// handle the message.
+// fromWire converts a peer's message for the consensus core. fromWire returns nil if the core does
+// not handle the message.
 func fromWire(m wire.Message) consensus.Message {
 	r, ok := m.(*wire.Routed)
 	if !ok {
@@ -108,15 +108,15 @@ func toWire(m consensus.Message) wire.Body {
 	return nil
 }
 
-// isRecent returns whether peers may need a block of this height: it is not far below the highest
-// verified header. Heights that peers claim are ignored, because they prove nothing.
+// isRecent returns whether peers may need a block of this height: the height is not far below the
+// highest verified header. isRecent ignores heights that peers claim, because they prove nothing.
 func (f *Status) isRecent(h primitives.Height) bool {
 	return h+gossipWindow >= primitives.Height(f.headers.Load())
 }
 
 // Send sends messages of the core through the current host. If no host is running, the messages are
-// lost. tell passes messages to the actor, which chooses their receivers. Send blocks while the
-// host is busy. Safe for concurrent use.
+// lost. tell passes to the actor the messages whose receiver the actor must choose. Send blocks
+// while the host is busy. Safe for concurrent use.
 func (f *Status) Send(list []consensus.Send, tell func(any)) {
 	host := f.host.Load()
 	if host == nil {
@@ -149,8 +149,8 @@ func (f *Status) Send(list []consensus.Send, tell func(any)) {
 }
 
 // routeToValidator passes a chunk request to the validator actor, which may have chunks that are
-// not stored. The message keeps its slot until the validator has read it. It returns false for
-// other messages.
+// not stored. The message keeps its inbox slot until the validator has read it. For a message that
+// is not a chunk request, routeToValidator returns false.
 func (a *Actor) routeToValidator(d *delivered) bool {
 	m, ok := d.Msg.(*wire.Routed)
 	if !ok || a.o.Receive == nil {

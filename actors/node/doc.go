@@ -1,4 +1,4 @@
-// Package node assembles the actors: it spawns them, defines how each failure is handled, and
+// Package node assembles the actors: it spawns the actors, defines how each failure is handled, and
 // offers the methods that the RPC server, the command and the benchmarks call.
 //
 //	in      Options: an open engine, keys, limits; transactions and waits from any goroutine

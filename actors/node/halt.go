@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Halted describes why a node accepts no more blocks. The node still serves reads up to its head.
+// Halted describes why a node no longer accepts blocks. The node still serves reads up to its head.
 type Halted struct {
 	Since  time.Time
 	Actor  string // actor that failed or found the failure; empty: no actor
@@ -25,14 +25,14 @@ type Halted struct {
 	Height primitives.Height
 	Block  primitives.Hash
 	Shard  primitives.ShardID
-	// Full means that a full disk is the reason. If Actor is empty, the halt ends by itself once
-	// there is disk space.
+	// Full means that a full disk is the reason. If Full is set and Actor is empty, the halt ends
+	// by itself once there is disk space.
 	Full bool
 	// patched means that the chain has one validator, whose outcome differs from this node's. Most
 	// likely the validator has patched the state.
 	patched bool
 	// File is the path of the file with the chunk that could not be applied, for troupe verify. The
-	// node sets it some time after the halt. It is empty if no file was written.
+	// node sets it some time after the halt. File is empty if the node wrote no file.
 	File string
 }
 
@@ -70,7 +70,7 @@ func (n *Node) Full() (Halted, bool) {
 }
 
 // HaltedView returns the state of Halted or Full for the RPC's status, or nil if the node takes
-// blocks. It returns the same pointer until the state changes.
+// blocks. HaltedView returns the same pointer until the state changes.
 func (n *Node) HaltedView() *view.Halted {
 	if h := n.haltReason(); h != nil {
 		return h.view
@@ -87,7 +87,7 @@ func (n *Node) haltReason() *HaltedError {
 }
 
 // The store calls diskRoom with the details when the disk is full, and with nil when there is space
-// again. While the disk is full, writes wait, and requests that depend on them fail.
+// again. While the disk is full, writes wait, and requests that depend on these writes fail.
 func (n *Node) diskRoom(f *storage.Full) {
 	n.haltMu.Lock()
 	defer n.haltMu.Unlock()
@@ -118,8 +118,8 @@ func (n *Node) haltedCh() <-chan struct{} {
 	return n.haltedNow
 }
 
-// haltedErr returns why the channel of haltedCh was closed. It returns that reason even if the disk
-// has space again.
+// haltedErr returns why the channel of haltedCh was closed. haltedErr returns that reason even if
+// the disk has space again.
 func (n *Node) haltedErr() error {
 	if err := n.refuseRequests(); err != nil {
 		return err
@@ -140,7 +140,7 @@ func haltedError(h Halted) *HaltedError {
 	return e
 }
 
-// refuseRequests returns why the node accepts no new requests, or nil if it does.
+// refuseRequests returns why the node accepts no new requests, or nil if the node accepts them.
 func (n *Node) refuseRequests() error {
 	select {
 	case <-n.ended:
@@ -153,8 +153,8 @@ func (n *Node) refuseRequests() error {
 	return nil
 }
 
-// refuseBlocks returns why the node accepts no blocks, or nil if it does. On a full disk, blocks
-// are accepted and wait.
+// refuseBlocks returns why the node accepts no blocks, or nil if the node accepts blocks. On a full
+// disk, the node accepts blocks, and they wait for disk space.
 func (n *Node) refuseBlocks() error {
 	if err := n.refuseRequests(); err != nil && (n.halted.Load() != nil || errors.Is(err, ErrStopped)) {
 		return err
@@ -162,8 +162,8 @@ func (n *Node) refuseBlocks() error {
 	return nil
 }
 
-// halt ends all work on blocks, and wakes requests that wait for blocks. It returns false if the
-// node was halted before.
+// halt ends all work on blocks, and wakes requests that wait for blocks. halt returns false if the
+// node was already halted.
 func (n *Node) halt(h Halted) (first bool) {
 	h.Since = time.Now()
 	n.haltMu.Lock()
@@ -182,8 +182,8 @@ func (n *Node) halt(h Halted) (first bool) {
 	return true
 }
 
-// chainHalted handles a ChainHalted of the chain actor. It halts the node, or ends the process if
-// the disk failed.
+// chainHalted handles a ChainHalted of the chain actor. chainHalted halts the node or, if the disk
+// failed, ends the process.
 func (n *Node) chainHalted(m messages.ChainHalted) {
 	h := Halted{Actor: "chain", Reason: m.Err.Error(), Height: m.Height, Block: m.Block}
 	var f *engine.ApplyFailure
@@ -232,8 +232,8 @@ func (n *Node) hasOneValidator() (one bool) {
 	return err == nil && one
 }
 
-// writeBadChunk writes a chunk that could not be applied to a file in dir. It returns the file's
-// path.
+// writeBadChunk writes a chunk that could not be applied to a file in dir. The result is the path
+// of that file.
 func writeBadChunk(f *engine.ApplyFailure, build, dir string) (path string, err error) {
 	err = engine.Catch(func() error {
 		file, err := badchunk.Capture(f)
@@ -267,7 +267,7 @@ func (n *Node) logHalted() {
 	e.Errorf("%v. %s.", h, next)
 }
 
-// failed handles the failure of an actor that the chain needs. It halts the node. If the disk
+// failed handles the failure of an actor that the chain needs. failed halts the node. If the disk
 // failed, it ends the process instead.
 func (n *Node) failed(who string, reason any, stack []byte) {
 	if err, ok := reason.(error); ok && n.haltIfFull(who, err) {
@@ -282,9 +282,9 @@ func (n *Node) failed(who string, reason any, stack []byte) {
 	}
 }
 
-// haltIfFull returns whether err means that an actor failed because the disk is full. If so, it
-// halts the node, because the actor's state is lost. The caller of Start restarts the node once
-// there is disk space. While the node stops, nothing is logged.
+// haltIfFull returns whether err means that an actor failed because the disk is full. In that case
+// haltIfFull halts the node, because the actor's state is lost. The caller of Start restarts the
+// node once there is disk space. While the node stops, nothing is logged.
 func (n *Node) haltIfFull(who string, err error) bool {
 	if !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrFailed) {
 		return false

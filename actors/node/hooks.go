@@ -14,7 +14,7 @@ type Hooks struct {
 	// trip is called before and after an actor handles a message, on the actor's goroutine. kind is
 	// the actor's kind.
 	trip func(kind string, m any, after bool)
-	// onSend gets a validator's messages before they are sent.
+	// onSend gets a validator's messages before the node sends them.
 	onSend func([]consensus.Send)
 	// wrapSource wraps the source of the shards that a validator catches up.
 	wrapSource func(engine.PartSource) engine.PartSource

@@ -14,11 +14,14 @@ import (
 
 // stats are counters since the node started.
 type stats struct {
-	begun                     time.Time
-	blocks, transactions, gas atomic.Uint64 // number of canonical blocks, of their transactions, and their gas
+	begun time.Time
+	// number of canonical blocks, number of transactions in these blocks, gas that these blocks
+	// used
+	blocks, transactions, gas atomic.Uint64
 	outcomes                  atomic.Uint64
-	chunks, converted         atomic.Uint64 // number of new chunks, and of their transactions with an outcome
-	delayed                   atomic.Pointer[[]Delayed]
+	// number of new chunks, and of transactions with an outcome in these chunks
+	chunks, converted atomic.Uint64
+	delayed           atomic.Pointer[[]Delayed]
 }
 
 func (s *stats) count(m *messages.BlockAccepted) {
@@ -50,7 +53,8 @@ type Delayed struct {
 }
 
 // converted returns how many transactions of a chunk have an outcome, which means that they were
-// converted to receipts. In the chunk's outcomes, those of the transactions come first, in order.
+// converted to receipts. In the list of a chunk's outcomes, the outcomes of transactions come
+// first, in the order of the transactions.
 func converted(x *messages.ShardAccepted) (n uint64) {
 	for _, t := range x.Chunk.Transactions {
 		if int(n) < len(x.Outcomes) && x.Outcomes[n].ID == t.Hash() {
@@ -63,13 +67,13 @@ func converted(x *messages.ShardAccepted) (n uint64) {
 // Stats are counters since the node started, and current values.
 type Stats struct {
 	Uptime                      time.Duration
-	Blocks, Transactions        uint64 // number of blocks that became the head, and of their transactions
+	Blocks, Transactions        uint64 // number of blocks that became the head, and of transactions in these blocks
 	Outcomes, Gas               uint64
 	Submitted, Refused, Overrun uint64 // as in mempool.Tally
 	Pooled                      int    // number of transactions in all pools
 	PooledBytes                 int64
 	Parked, Sessions            int64
-	Chunks, Converted           uint64    // number of new chunks, and of their transactions with an outcome
+	Chunks, Converted           uint64    // number of new chunks, and of transactions with an outcome in these chunks
 	Delayed                     []Delayed // delayed receipts after the head block, by shard
 	Subscribed                  int64     // number of open subscriptions
 	Streamed                    int64     // number of subscriptions that are open or whose actor still runs

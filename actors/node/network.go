@@ -15,7 +15,7 @@ import (
 )
 
 // connectNetwork completes the options of the network actor and registers it as a receiver of the
-// messages in Options.Net. It does nothing if the node has no network.
+// messages in Options.Net. connectNetwork does nothing if the node has no network.
 func (n *Node) connectNetwork() {
 	if n.o.Network == nil {
 		return
@@ -58,12 +58,12 @@ func (n *Node) connectNetwork() {
 	net.ChunksWanted = alsoNetwork(n, net.ChunksWanted)
 }
 
-// ShardMoves returns the shards that this validator tracks and those that it is catching up. It
-// returns nil if its shards do not change.
+// ShardMoves returns the shards that this validator tracks and the shards that it is catching up.
+// The result is nil if the validator's shards never change.
 func (n *Node) ShardMoves() *validatoractor.Moved { return n.shardMoves.Now() }
 
 // newValidator returns the actor that replaces chain and producer when there are other validators.
-// life is shared with later instances after a failure.
+// The actors that replace this one after a failure use the same life.
 func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 	o := *n.o.Validator
 	o.Engine, o.Delays, o.Vote, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, n.o.Seed, n.o.Clock, n.o.Log
@@ -89,9 +89,9 @@ func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 	return validatoractor.New(o)
 }
 
-// Rekey makes the validator sign with another key, or with none if key is zero. It returns false if
-// this node does not share the chain with other validators. The signing journal belongs to the
-// account, so signatures of different keys do not contradict each other.
+// Rekey makes the validator sign with another key, or with no key if key is zero. Rekey returns
+// false if this node does not share the chain with other validators. The signing journal belongs to
+// the account, so signatures of different keys do not contradict each other.
 func (n *Node) Rekey(key primitives.SecretKey) bool {
 	if n.network == nil || n.o.Validator == nil {
 		return false
@@ -102,8 +102,8 @@ func (n *Node) Rekey(key primitives.SecretKey) bool {
 	return true
 }
 
-// alsoNetwork returns a Sender that sends to other, unless it is nil, and then to the network
-// actor.
+// alsoNetwork returns a Sender that sends each message first to other, unless other is nil, and
+// then to the network actor.
 func alsoNetwork[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
 	return func(m M) {
 		if other != nil {
@@ -113,7 +113,8 @@ func alsoNetwork[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
 	}
 }
 
-// pooled returns the Sender for pooled transactions, or nil if they have no receiver.
+// pooled returns the Sender for pooled transactions, or nil if pooled transactions have no
+// receiver.
 func (n *Node) pooled() messages.Sender[messages.TransactionPooled] {
 	if n.network == nil {
 		return n.o.Pooled
@@ -127,7 +128,7 @@ func (n *Node) pooled() messages.Sender[messages.TransactionPooled] {
 }
 
 // submitOthers submits transactions of peers to the mempools, and returns one request for each
-// shard. It returns nil if the node takes no transactions.
+// shard. submitOthers returns nil if the node accepts no transactions.
 func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransaction) (out []mempool.Request) {
 	if n.refuseRequests() != nil {
 		return nil

@@ -63,14 +63,14 @@ type Node struct {
 	moves      moves
 	patches    patches
 	shardMoves validatoractor.Moves
-	validator  *validatoractor.Life // nil: this node produces no blocks together with other validators
+	validator  *validatoractor.Life // nil: this node does not produce blocks together with other validators
 	statuses   *network.TxStatuses  // nil: the node does not ask peers for statuses
 	// streamed counts subscriptions that are open or whose actor still runs.
 	streamed      atomic.Int64
 	ids           atomic.Uint64 // last id of a session, waiter or subscription
 	ended         chan struct{} // closed when Stop is called
 	halted        atomic.Pointer[HaltedError]
-	full          atomic.Pointer[HaltedError] // why the disk is full; nil: it has space
+	full          atomic.Pointer[HaltedError] // why the disk is full; nil: the disk has space
 	wasFull       atomic.Pointer[HaltedError] // last value of full that was not nil
 	stopping      atomic.Bool                 // EndWaits was called
 	haltedForGood chan struct{}               // closed when the node halts
@@ -85,7 +85,7 @@ type Node struct {
 // chainView adds to the engine the methods that the producer needs.
 type chainView struct{ *engine.Engine }
 
-// ChildEpoch returns the epoch of a block's children, and its shard layout.
+// ChildEpoch returns the epoch of a block's children, and the shard layout of that epoch.
 func (c chainView) ChildEpoch(parent primitives.Hash) (id primitives.EpochID, layout primitives.ShardLayout,
 	err error) {
 	err = c.Epochs(func(m *epoch.Manager) (err error) {
@@ -279,8 +279,8 @@ func (n *Node) position() messages.Position {
 
 func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height }
 
-// blockImported reports a block that was imported and is not on disk yet. It runs on the chain's
-// goroutine. It sends the message to the mempools before it sends it to the producer. So the
+// blockImported reports a block that was imported and is not on disk yet. blockImported runs on the
+// chain's goroutine. It sends the message first to the mempools and then to the producer. So the
 // producer's requests reach the mempools after this message.
 func (n *Node) blockImported(m messages.BlockImported) {
 	n.tracer.block(m.BlockAccepted, imported)
@@ -310,7 +310,7 @@ func (n *Node) blockImported(m messages.BlockImported) {
 	}
 }
 
-// blockAccepted reports a block that is on disk. It runs on the chain's goroutine.
+// blockAccepted reports a block that is on disk. blockAccepted runs on the chain's goroutine.
 func (n *Node) blockAccepted(m messages.BlockAccepted) {
 	n.stats.count(&m)
 	n.tracer.block(&m, persisted)
@@ -327,12 +327,12 @@ func (n *Node) blockAccepted(m messages.BlockAccepted) {
 		n.o.Observe(&m)
 	}
 	if n.subscribed.Load() > 0 {
-		runtime.Gosched() // let subscribers run now; otherwise they run only when the chain's goroutine is idle
+		runtime.Gosched() // let subscribers run now; otherwise they would run only when the chain's goroutine is idle
 	}
 }
 
 // Receive passes a message of the network to the chain actor: messages.BlockReceived or
-// ChunkReceivedAlone. It panics on another type.
+// ChunkReceivedAlone. Receive panics if m has another type.
 func (n *Node) Receive(m any) {
 	switch m := m.(type) {
 	case messages.BlockReceived, messages.ChunkReceivedAlone:

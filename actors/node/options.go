@@ -26,20 +26,21 @@ import (
 type Limits struct {
 	Sessions int // maximum number of clients with an open session; 0: DefaultSessions
 	Parked   int // maximum number of requests that wait for a transaction; 0: DefaultParked
-	// Outcomes bounds the number of outcomes that waits hold: those of the awaited transactions and
-	// of their receipts. Above the bound, a wait that would read more than 64 outcomes fails. 0:
-	// DefaultOutcomes.
+	// Outcomes bounds the number of outcomes that waits hold: the outcomes of the awaited
+	// transactions and of their receipts. Above the bound, a wait that would read more than 64
+	// outcomes fails. 0: DefaultOutcomes.
 	Outcomes   int
 	Queue      int // maximum number of unchecked submissions of a shard; 0: DefaultQueue
 	QueueBytes int // maximum total size of unchecked submissions of a shard, in bytes; 0: DefaultQueueBytes
 	Held       int // maximum number of a shard's transactions that wait for compilation; 0: DefaultHeld
-	// HeldBytes bounds the total size of a shard's transactions that wait for compilation. It is at
-	// most a quarter of Options.Mempool.Bytes, but at least the size of the two largest possible
-	// transactions. 0: DefaultHeldBytes.
+	// HeldBytes bounds the total size of a shard's transactions that wait for compilation.
+	// HeldBytes is at most a quarter of Options.Mempool.Bytes, but at least the size of the two
+	// largest possible transactions. 0: DefaultHeldBytes.
 	HeldBytes int
 	Wait      time.Duration // maximum wait for a transaction (rpc.polling_config.polling_timeout); 0: DefaultWait
 	// BeginWait is the maximum time that a wait may take to begin (troupe.rpc.max_wait_delay). If
-	// waits take longer, new ones are refused. 0: none is refused.
+	// waits take longer to begin, the node refuses new waits. 0: the node refuses no wait for this
+	// reason.
 	BeginWait time.Duration
 }
 
@@ -62,16 +63,16 @@ const DefaultLinger = 200 * time.Millisecond
 
 // Options configure a node. Engine is required. Keys, Validator and Replica determine where blocks
 // come from; at most one of them is set. With Keys this node makes blocks alone. With Validator it
-// makes them together with other validators. With Replica it gets executed blocks from another
-// node. With none of them it follows the network. Functions are called on any goroutine and must
-// not block, unless their comment says otherwise.
+// makes blocks together with the validators of other nodes. With Replica it gets executed blocks
+// from another node. With none of the three, it follows the network. The node calls the functions
+// in Options on any goroutine. Such a function must not block, unless its comment says otherwise.
 type Options struct {
 	// Engine must be open. Once the node is started, only the node changes the engine. The node
-	// does not close it.
+	// does not close the engine.
 	Engine *engine.Engine
 	// Signatures caches verified transaction signatures. Its Check should be the engine's
 	// Options.Signature, so that a signature checked at submission is not checked again in the
-	// chunk. nil: the node creates one. The node closes it.
+	// chunk. nil: the node creates a Checker. The node closes the Checker in both cases.
 	Signatures *signature.Checker
 
 	// Where blocks come from.
@@ -79,10 +80,12 @@ type Options struct {
 	// Keys are the signing keys of this node's validators by account, for a chain without other
 	// validators. Empty: the node makes no blocks.
 	Keys map[primitives.AccountID]primitives.SecretKey
-	// Validator makes this node produce blocks together with other validators. It replaces Keys, and
-	// needs Network. The node sets most of its fields. nil: the node does not do so.
+	// Validator makes this node produce blocks together with other validators. It replaces Keys,
+	// and needs Network. The node sets most fields of Validator. nil: the node produces no blocks
+	// together with others.
 	Validator *validatoractor.Options
-	// Replica: the node executes nothing and makes no blocks. Its blocks come from Give.
+	// Replica means that the node executes nothing and makes no blocks. Give passes blocks to such
+	// a node.
 	Replica bool
 	// Vote is the protocol version that this node's blocks announce (latest_protocol_version). 0:
 	// the version of the engine's upgrade schedule.
@@ -95,7 +98,7 @@ type Options struct {
 
 	// When blocks are made.
 
-	// Mode says when blocks are made. A sandbox may change it. The zero value is
+	// Mode says when blocks are made. A sandbox may change the mode. The zero value is
 	// production.Instant.
 	Mode production.Mode
 	// SkipEmpty: make no blocks while there is nothing to do (consensus.produce_empty_blocks =
@@ -104,7 +107,7 @@ type Options struct {
 	// Linger is production.Rules.Linger: the delay of blocks that are only needed for finality,
 	// unless a client waits for finality. 0: DefaultLinger; negative: no delay.
 	Linger time.Duration
-	// Delays are the timers of doomslug (consensus.* in config.json). They have no default.
+	// Delays are the timers of doomslug (consensus.* in config.json). These timers have no default.
 	Delays doomslug.Delays
 	// Clock returns the time for timestamps of blocks, in ns since 1970. nil: the system clock.
 	Clock func() uint64
@@ -128,17 +131,18 @@ type Options struct {
 	// Small means that the process runs many such nodes (sandbox worlds). The node then uses a
 	// small actor system.
 	Small bool
-	// Thread is called while clients subscribe to blocks. It starts an additional thread for
-	// actors, and returns the function that stops it. nil: no thread.
+	// The node calls Thread when clients begin to subscribe to blocks. Thread starts an additional
+	// thread for actors, and returns the function that stops that thread. nil: no thread.
 	Thread func() (done func())
 	// Failed is the folder for chunks that could not be applied and for the watchdog's stack dumps.
-	// Empty: none are written. FailedBuild is the program version in these files.
+	// Empty: the node writes no such files. FailedBuild is the program version in these files.
 	Failed, FailedBuild string
 	// Exit ends the process after the disk has failed under an actor. nil: the reason is logged and
 	// the process exits with ExitCode.
 	Exit func(who string, reason any, stack []byte)
-	// Room is called with the details when the disk is full, and with nil when it has space again.
-	// If the store must be reopened first, Room is called with Reopen set. nil: not called.
+	// The node calls Room with the details when the disk is full, and with nil when the disk has
+	// space again. If the store must be reopened first, Room is called with Reopen set. nil: not
+	// called.
 	Room func(*storage.Full)
 	// Standstill is the time after which the watchdog reports a running handler or a waiting
 	// message. 0: DefaultStandstill.
@@ -153,10 +157,11 @@ type Options struct {
 	// OneIn is the sampling rate of traces: one in OneIn transactions is traced, if Traced is set.
 	// 0 means 1.
 	OneIn uint64
-	// Traced gets the trace of each sampled transaction when it is done. nil: tracing is off.
+	// Traced gets the trace of each sampled transaction when the trace is complete. nil: tracing is
+	// off.
 	Traced func(*Trace)
-	// Observe is called for each accepted block, on the chain's goroutine; it delays the chain
-	// while it runs. nil: not called.
+	// Observe is called for each accepted block, on the chain's goroutine; the chain waits until
+	// Observe returns. nil: not called.
 	Observe func(*messages.BlockAccepted)
 
 	// Tests.

@@ -27,7 +27,8 @@ func (n *Node) Give(g *engine.ExecutedBlock, done func(error)) {
 }
 
 // SubmitFromPeers submits transactions of another node to the mempools. It returns one request for
-// each shard, which carries the results. It returns nil if the node takes no transactions.
+// each shard, which carries the results. SubmitFromPeers returns nil if the node accepts no
+// transactions.
 func (n *Node) SubmitFromPeers(c messages.Client, txs []*primitives.SignedTransaction) []mempool.Request {
 	return n.submitOthers(c, txs)
 }

@@ -23,8 +23,8 @@ type RevertPoint struct {
 	pools  map[primitives.ShardID]messages.PoolCaptured
 }
 
-// rollbackState makes snapshots and rollbacks exclusive. It also holds the data that they exchange
-// with the chain's goroutine.
+// rollbackState makes snapshots and rollbacks exclusive. It also holds the data that snapshots and
+// rollbacks exchange with the chain's goroutine.
 type rollbackState struct {
 	turn   chan struct{} // semaphore that admits one snapshot or rollback at a time
 	count  atomic.Uint64 // number of rollbacks since the start
@@ -49,7 +49,7 @@ func (n *Node) capture() {
 }
 
 // rolledBack informs all actors of a rollback, on the chain's goroutine. The producer comes last,
-// so that its requests reach the other actors after the rollback.
+// so that the producer's requests reach the other actors after the rollback.
 func (n *Node) rolledBack(m messages.RolledBack) {
 	s := n.rollbacks.target
 	n.rollbacks.count.Add(1)
@@ -58,7 +58,8 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 	n.tell(n.tracker, m)
 	head := n.engine.Head()
 	_, layout, err := chainView{n.engine}.ChildEpoch(head.Hash)
-	// The pooled transactions belong to removed blocks. So they are dropped, not forwarded.
+	// The pooled transactions belong to removed blocks. So the mempools drop them instead of
+	// forwarding them.
 	if set := n.shards.set.Load(); err == nil && !layout.Equal(set.layout) {
 		for _, t := range set.list {
 			n.tell(t.mempool, system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{Head: m.At.Head}))
@@ -107,7 +108,7 @@ func (n *Node) TakeSnapshot(ctx context.Context) (*RevertPoint, error) {
 }
 
 // ShareSnapshot returns another RevertPoint of the same block with the same clock, but without
-// pooled transactions. It ends independently of the first. Error: engine.ErrEnded.
+// pooled transactions. The new RevertPoint ends independently of `of`. Error: engine.ErrEnded.
 func (n *Node) ShareSnapshot(ctx context.Context, of *RevertPoint) (*RevertPoint, error) {
 	return exclusively(ctx, n, func() (*RevertPoint, error) {
 		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{Of: of.state}))
@@ -118,7 +119,8 @@ func (n *Node) ShareSnapshot(ctx context.Context, of *RevertPoint) (*RevertPoint
 	}, n.EndSnapshot)
 }
 
-// Engine returns the engine's RevertPoint, for an engine that continues from its block.
+// Engine returns the engine's RevertPoint, for an engine that continues from the block of the
+// snapshot.
 func (s *RevertPoint) Engine() *engine.RevertPoint { return s.state.(*engine.RevertPoint) }
 
 // Clock returns the state of the clock when the snapshot was taken.
@@ -186,7 +188,7 @@ func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 }
 
 // exclusively runs f while no other snapshot or rollback runs, and returns its result. If ctx ends
-// first, f continues and its value is passed to lost.
+// first, f continues, and exclusively passes the value of f to lost.
 func exclusively[T any](ctx context.Context, n *Node, f func() (T, error), lost func(T)) (none T, err error) {
 	if err := n.refuseRequests(); err != nil {
 		return none, err
@@ -241,8 +243,8 @@ func await[Q, A any](n *Node, to *actor.PID, r system.Request[Q, A]) (none A, er
 	}
 }
 
-// Clock changes the sandbox clock and returns its state. Errors: producer.ErrShared,
-// producer.ErrClock.
+// Clock changes the sandbox clock and returns the state after the change. Errors:
+// producer.ErrShared, producer.ErrClock.
 func (n *Node) Clock(ctx context.Context, m messages.SetClock) (messages.Clock, error) {
 	return askProducer[messages.SetClock, messages.Clock](ctx, n, m)
 }

@@ -18,8 +18,9 @@ const (
 	settleStep = 100 * time.Microsecond
 )
 
-// Mine makes blocks more blocks, in any mode, and returns the new head. Submissions that were
-// accepted before the call are checked first, so that the next block may include them.
+// Mine makes blocks more blocks, in any mode, and returns the new head. Before the first block, the
+// mempools check all submissions that the node accepted before the call, so that the block may
+// include them.
 func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, primitives.Hash, error) {
 	n.awaitChecked(ctx)
 	a, err := askProducer[messages.MineBlocks, messages.BlocksMined](ctx, n, messages.MineBlocks{Blocks: blocks})
@@ -27,7 +28,7 @@ func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, prim
 }
 
 // awaitChecked waits until the mempools have checked all submissions that were sent before the
-// call. It waits at most settleTime.
+// call. awaitChecked waits at most settleTime.
 func (n *Node) awaitChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -38,8 +39,8 @@ func (n *Node) awaitChecked(ctx context.Context) {
 	var all []pending
 	n.sessionHandles.m.Range(func(_, v any) bool {
 		h := v.(*sessionHandle)
-		// Read returned before the number of permits. The wait then covers all earlier submissions,
-		// and possibly a later one.
+		// Read h.returned before the number of permits. So the wait covers all submissions that
+		// were sent before, and possibly one that is sent meanwhile.
 		looked := h.returned.Load()
 		if k := len(h.slots); k > 0 {
 			all = append(all, pending{h, looked + uint64(k)})
@@ -69,14 +70,14 @@ func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primit
 	return a.Height, a.Hash, err
 }
 
-// patches holds the accounts that pending patches create. A concurrent patch may contain records of
-// these accounts.
+// patches holds the accounts that pending patches create. A patch that is submitted meanwhile may
+// contain records of these accounts.
 type patches struct {
 	mu     sync.Mutex
 	making map[primitives.AccountID]int // account -> number of pending patches that create it; never 0
 }
 
-// begin adds the accounts that records create. The returned function removes them.
+// begin adds the accounts that records create. end removes these accounts.
 func (p *patches) begin(records []genesis.Record) (end func()) {
 	var made []primitives.AccountID
 	for _, r := range records {
@@ -115,8 +116,8 @@ func (n *Node) FastForward(ctx context.Context, heights uint64) (primitives.Heig
 	return a.Height, a.Hash, err
 }
 
-// MockVerification replaces the signature verification of contracts. nil restores it. Error:
-// producer.ErrShared.
+// MockVerification replaces the signature verification of contracts. nil restores the normal
+// verification. Error: producer.ErrShared.
 func (n *Node) MockVerification(ctx context.Context, m *primitives.Mocks) error {
 	_, err := askProducer[messages.MockVerification, messages.VerificationMocked](ctx, n,
 		messages.MockVerification{Mocks: m})
@@ -124,7 +125,7 @@ func (n *Node) MockVerification(ctx context.Context, m *primitives.Mocks) error 
 }
 
 // MissChunks makes the next `blocks` blocks contain no new chunks of the given shards (nil: of all
-// shards). It returns, for each shard, how many of the next blocks have no new chunk. Errors:
+// shards). The result is, for each shard, how many of the next blocks have no new chunk. Errors:
 // producer.ErrShared, producer.ErrMiss.
 func (n *Node) MissChunks(ctx context.Context, shards []primitives.ShardID,
 	blocks uint64) (map[primitives.ShardID]uint64, error) {
@@ -133,8 +134,8 @@ func (n *Node) MissChunks(ctx context.Context, shards []primitives.ShardID,
 	return a.Left, err
 }
 
-// Reorganise replaces the last `blocks` blocks by another branch. It returns the new head and the
-// replaced blocks. Errors: producer.ErrShared, producer.ErrFork.
+// Reorganise replaces the last `blocks` blocks by another branch. Reorganise returns the new head
+// and the replaced blocks. Errors: producer.ErrShared, producer.ErrFork.
 func (n *Node) Reorganise(ctx context.Context, blocks uint64) (messages.Reorganised, error) {
 	return askProducer[messages.Reorganise, messages.Reorganised](ctx, n, messages.Reorganise{Blocks: blocks})
 }

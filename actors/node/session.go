@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// DefaultSession is the session of callers without a connection. It is open as long as the node
-// runs.
+// DefaultSession is the session of callers without a connection. DefaultSession is open as long as
+// the node runs.
 const DefaultSession messages.SessionID = 0
 
 // sessionQueue is the maximum number of unchecked submissions of a session; further submissions
@@ -21,15 +21,16 @@ const (
 	defaultQueue = 4096
 )
 
-// sessionHandle is shared by the requests of a session. It holds the permits that they take before
-// they send a message, and the signal that the session's actor has failed. Safe for concurrent use.
+// sessionHandle is shared by the requests of a session. It holds the permits that these requests
+// take before they send a message, and the signal that the session's actor has failed. Safe for
+// concurrent use.
 type sessionHandle struct {
 	id       messages.SessionID
 	slots    chan struct{}                 // semaphore of permits, one for each unchecked submission
 	returned atomic.Uint64                 // number of permits that were returned
 	failed   atomic.Pointer[chan struct{}] // closed when the current actor has failed
-	// actor is the session's actor. nil: it is not started or has failed, so messages go to the rpc
-	// actor, which starts it.
+	// actor is the session's actor. nil: that actor is not started or has failed, so messages go to
+	// the rpc actor, which starts it.
 	actor atomic.Pointer[actor.PID]
 }
 
@@ -51,8 +52,8 @@ func (h *sessionHandle) done(n int) {
 	}
 }
 
-// fail is called after the session's actor has failed. It ends the actor's waits and returns all
-// permits. Later requests go to a new actor.
+// The node calls fail after the session's actor has failed. fail ends the actor's waits and returns
+// all permits. The next request of the session goes to a new actor.
 func (h *sessionHandle) fail() {
 	h.actor.Store(nil)
 	next := make(chan struct{})
@@ -100,7 +101,8 @@ func (s *sessionHandles) failed(id messages.SessionID) {
 	}
 }
 
-// failAll is called after the actors of all sessions have failed. It returns the open sessions.
+// The node calls failAll after the actors of all sessions have failed. failAll returns the open
+// sessions.
 func (s *sessionHandles) failAll() (open []messages.SessionID) {
 	s.m.Range(func(id, h any) bool {
 		h.(*sessionHandle).fail()
@@ -133,7 +135,7 @@ func (n *Node) OpenSession(ctx context.Context) (session context.Context, done f
 // finalityWaits counts open waits that need finality.
 type finalityWaits struct{ n atomic.Int64 }
 
-// add counts one more wait, and returns whether it is the only one.
+// add counts one more wait, and returns whether it is now the only wait.
 func (f *finalityWaits) add() (first bool) { return f.n.Add(1) == 1 }
 
 func (f *finalityWaits) done() { f.n.Add(-1) }

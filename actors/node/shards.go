@@ -35,8 +35,8 @@ type trackedShard struct {
 	pid  *actor.PID
 	// mempool and producer are the children of pid.
 	mempool, producer *actor.PID
-	// gone is the lowest height at which the head's branch lacks the shard. It is 0 if the branch
-	// has the shard. Only the chain's goroutine uses it.
+	// gone is the lowest height at which the head's branch lacks the shard. gone is 0 if the branch
+	// has the shard. Only the chain's goroutine uses gone.
 	gone primitives.Height
 }
 
@@ -60,7 +60,8 @@ type layoutChanged = system.Request[messages.LayoutChanged, messages.PoolMoved]
 // setLayout switches to the shard layout after a block. New shards get actors. Mempools forward the
 // transactions of accounts that moved to another shard, before any chunk is requested. Otherwise a
 // transaction that arrives at the new pool could be included before transactions with lower nonces,
-// and that would make these invalid. If the layout is unchanged, setLayout does nothing.
+// and that would make the transactions with lower nonces invalid. If the layout is unchanged,
+// setLayout does nothing.
 func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccepted) error {
 	old := s.set.Load()
 	if old != nil && layout.Equal(old.layout) {
@@ -71,7 +72,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 		set.list = slices.Clone(old.list)
 	}
 	for _, id := range layout.ShardIDs() {
-		if t := set.find(id); t != nil { // the shard has actors already, because it exists on another branch
+		if t := set.find(id); t != nil { // the shard already has actors, because it exists on another branch
 			t.gone = 0
 			continue
 		}
@@ -107,7 +108,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 }
 
 // awaitMoved waits until the mempools have forwarded their transactions, at most endLimit in total.
-// A mempool that failed has no transactions left.
+// awaitMoved does not wait for a mempool that has failed, because it has no transactions left.
 func (s *shards) awaitMoved(leaving []layoutChanged) {
 	limit := time.NewTimer(endLimit)
 	defer limit.Stop()
@@ -133,8 +134,8 @@ func (s *shards) publish(set *shardSet) {
 }
 
 // retire ends the actors of shards that no branch can contain any more, because a block whose
-// layout lacks them is final. The shard actor first handles the messages in its mailbox. So does
-// its mempool.
+// layout lacks them is final. Before they end, the shard actor and its mempool handle the messages
+// in their mailboxes.
 func (s *shards) retire(final primitives.Height) {
 	old := s.set.Load()
 	past := func(t *trackedShard) bool { return t.gone != 0 && t.gone <= final }
@@ -190,7 +191,7 @@ func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
 	return t, err
 }
 
-// endLimit is the maximum wait for an actor to end before its name is used again.
+// endLimit is the maximum wait for an actor to end before a new actor gets the same name.
 const endLimit = 10 * time.Second
 
 // awaitEnded waits until no actor has this name. A shard may exist again on another branch or after
@@ -208,7 +209,7 @@ func (s *shards) awaitEnded(name string) error {
 }
 
 // apply sends a chunk to its shard's actor. A block of a side branch may have a shard that the
-// head's layout lacks; that shard gets an actor too.
+// head's layout lacks; in that case apply creates an actor for the shard.
 func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 	set := s.set.Load()
 	t := set.find(id)

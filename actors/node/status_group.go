@@ -26,9 +26,9 @@ type statusGroup struct {
 	shared atomic.Uint64 // number of requests that used another request's read
 }
 
-// maxSharedBytes is the maximum size of all kept statuses. Each counts twice, because its JSON text
-// is kept too. A status that does not fit is not kept: each request for it reads the store, one
-// after another.
+// maxSharedBytes is the maximum size of all kept statuses. Each status counts twice, because its
+// JSON text is kept too. A status that does not fit is not kept: the requests for such a status
+// read the store one after another.
 const maxSharedBytes = 32 << 20
 
 // statusKey identifies a status.
@@ -52,8 +52,8 @@ type statusRead struct {
 	kept int64              // size of out in statusGroup.bytes, guarded by statusGroup.mu
 }
 
-// join returns the read of a status and registers one more request for it. The request must call leave
-// when it is done.
+// join returns the shared read of a status and registers one more request for that status. The
+// request must call leave when it is done.
 func (s *statusGroup) join(k statusKey) *statusRead {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,8 @@ func (s *statusGroup) leave(x *statusRead) {
 }
 
 // keep returns whether a status of n bytes is kept for other requests, and counts the bytes if so.
-// It is not kept if no other request waits for it, or if it would exceed maxSharedBytes.
+// keep returns false if no other request waits for the status, or if the kept statuses would exceed
+// maxSharedBytes.
 func (s *statusGroup) keep(x *statusRead, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,14 +101,14 @@ func (s *statusGroup) stats() (bytes int64, reads, spared uint64) {
 	return s.bytes, s.reads.Load(), s.shared.Load()
 }
 
-// smallStatus is the maximum size in bytes of a status that is read without reserving memory for
-// it. The RPC server uses the same bound for small replies.
+// smallStatus is the maximum size in bytes of a status that a request may read without reserving
+// memory. The RPC server uses the same bound for small replies.
 const smallStatus = 64 << 10
 
-// readStatus returns the status of a transaction at a position of the canonical chain. Other requests
-// may share the result, so the caller must not change it. For a status larger than smallStatus the
-// request first reserves memory (messages.TakeLarge). Otherwise thousands of requests could each have
-// a large status in memory before its size is known.
+// readStatus returns the status of a transaction at a position of the canonical chain. Other
+// requests may share the result, so the caller must not change the result. For a status larger than
+// smallStatus the request first reserves memory (messages.TakeLarge). Otherwise thousands of
+// requests could each have a large status in memory before the node knows the size.
 func (n *Node) readStatus(ctx context.Context, x *statusRead) (*view.FinalOutcome, error) {
 	if !x.large.Load() {
 		out, err := n.readStatusWithin(x, smallStatus)
@@ -151,8 +152,8 @@ func (n *Node) readStatusWithin(x *statusRead, most int) (*view.FinalOutcome, er
 	return &out, nil
 }
 
-// visiblePosition returns the heights of the head and of the final block. Both are read at the same
-// moment.
+// visiblePosition returns the heights of the head and of the final block. visiblePosition reads the
+// two heights at the same moment.
 func (n *Node) visiblePosition() messages.Position {
 	for {
 		final := n.engine.Final().Height

@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// remoteRetry is the time after which other nodes are asked again (nearcore: a second).
+// remoteRetry is the time after which this node asks other nodes again (nearcore: a second).
 const remoteRetry = time.Second
 
-// waitRemote waits until a transaction has reached the wanted level. This node does not track the
-// transaction's shard, so it relies on the answers of other nodes. As with neard, a transaction
+// waitRemote waits until a transaction has reached the level r.WaitUntil. This node does not track
+// the transaction's shard, so it relies on the answers of other nodes. As with neard, a transaction
 // that no node knows counts as NONE, and the wait continues.
 func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.AccountID) (*view.FinalOutcome, error) {
 	if n.parked.Add(1) > int64(n.o.Limits.Parked) {
@@ -54,8 +54,8 @@ func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.
 	}
 }
 
-// remoteTimeout is the error of a wait that timed out. last is the last answer of another node, or
-// nil.
+// remoteTimeout is the error of a wait that timed out. last is the most recent answer of another
+// node, or nil.
 func (n *Node) remoteTimeout(last *view.FinalOutcome, sender primitives.AccountID) error {
 	e := &view.LookupError{Kind: view.ErrTimeout, Status: last}
 	if last != nil {
@@ -67,8 +67,9 @@ func (n *Node) remoteTimeout(last *view.FinalOutcome, sender primitives.AccountI
 	return e
 }
 
-// withTransaction returns a remote status with the client's own transaction, if the client sent it.
-// It replaces the other node's view of the transaction, which is not fully proven.
+// withTransaction returns the status of another node with the transaction from the client's
+// request, if the request contains one. The client's transaction replaces the transaction in the
+// other node's status, which is not fully proven.
 func withTransaction(remote *view.FinalOutcome, r *view.GetTx) *view.FinalOutcome {
 	if r.Tx == nil {
 		return remote

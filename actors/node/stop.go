@@ -15,8 +15,8 @@ import (
 const drainLimit = 5 * time.Second
 
 // Stop ends the node. It accepts no more transactions, ends waits with ErrStopped, finishes the
-// block that is being made or imported, and ends the actors. Accepted blocks are then on disk.
-// Engine and store stay open. A second call returns the result of the first.
+// block that is being made or imported, and ends the actors. After that, all accepted blocks are on
+// disk. Engine and store stay open. A second call returns the result of the first.
 func (n *Node) Stop(ctx context.Context) error {
 	n.stopOnce.Do(func() { n.stopErr = n.stop(ctx) })
 	return n.stopErr

@@ -19,8 +19,8 @@ type subscriber struct {
 }
 
 // maxLingering is the maximum number of ended subscriptions whose actors are still alive. At this
-// number, new subscriptions are refused, so that a client cannot create actors faster than they
-// end.
+// number, the node refuses new subscriptions, so that a client cannot create actors faster than
+// actors end.
 const maxLingering = 1024
 
 // Subscribe admits a subscription to chain that begins at a cursor. Notices begin with Start.
@@ -84,8 +84,8 @@ func (s *subscriber) stop(why view.EndReason) {
 	}
 }
 
-// wantFinal counts subscriptions that need final blocks. A subscription calls it with true when it
-// begins to need them, and with false when it stops.
+// wantFinal counts subscriptions that need final blocks. A subscription calls wantFinal with true
+// when it begins to need final blocks, and with false when it no longer needs them.
 func (n *Node) wantFinal(yes bool) {
 	if !yes {
 		n.finalityWaits.done()

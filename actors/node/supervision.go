@@ -46,12 +46,12 @@ const (
 	// Submissions and waits get the reason as error, and reads still work. Only a disk failure ends
 	// the process.
 	halts failure = iota
-	// stopsAlone is for actors that serve one client. The client's waits get an error, and its next
-	// request starts a new actor.
+	// stopsAlone is for actors that serve one client. The waits of that client get an error, and
+	// the next request of the client starts a new actor.
 	stopsAlone
 	// restarts is for actors whose state can be rebuilt or is not needed. Requests that the actor
-	// was handling may get an error; later requests succeed. The sixth failure of one actor within
-	// a minute halts the node.
+	// was handling may get an error; requests after the restart succeed. The sixth failure of one
+	// actor within a minute halts the node.
 	restarts
 )
 
@@ -79,8 +79,8 @@ const (
 	restartSpan = time.Minute
 )
 
-// supervisor applies failures. It is the guardian of the top-level actors and the strategy of every
-// parent.
+// supervisor applies failures. The supervisor is the guardian of the top-level actors and the
+// strategy of every parent.
 type supervisor struct {
 	onHalt   func(who string, reason any, stack []byte) // called when an actor halts the node
 	log      *logrus.Logger
@@ -141,7 +141,8 @@ type spawner struct {
 	meter                *system.Meter
 	subscriberDispatcher actor.Dispatcher // runs subscribers, of which there may be thousands
 	// waitDispatcher runs sessions and waiters. A block wakes hundreds of them at once. The actors
-	// that make the next block use another dispatcher, so they need not wait.
+	// that make the next block use another dispatcher, so they need not wait for sessions and
+	// waiters.
 	waitDispatcher actor.Dispatcher
 	supervisor     *supervisor
 	hooks          Hooks
@@ -198,8 +199,8 @@ func (k *spawner) spawn(kind, name string, make func(again bool) actor.Actor) (*
 	return pid, nil
 }
 
-// onlyOnce returns a constructor for an actor that must not restart. It panics if it is called
-// again.
+// onlyOnce returns a constructor for an actor that must not restart. The constructor panics at its
+// second call.
 func onlyOnce(a actor.Actor) func(bool) actor.Actor {
 	return func(again bool) actor.Actor {
 		if again {

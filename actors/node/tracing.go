@@ -21,8 +21,8 @@ type Span struct {
 // Trace shows where the time of one transaction was spent. The first span covers the whole. The
 // spans of its parts follow, ordered by their begin.
 //
-// One in OneIn transactions is traced, as determined by its hash. So each stage decides this alone,
-// without additional data in messages.
+// The node traces one in OneIn transactions. The hash determines whether a transaction is traced,
+// so each stage decides this alone, without additional data in messages.
 type Trace struct {
 	ID    primitives.Hash // hash of the transaction
 	Spans []Span
@@ -102,7 +102,7 @@ func (s *tracer) sampled(id primitives.Hash) bool {
 	return s != nil && binary.LittleEndian.Uint64(id[:])%s.oneIn == 0
 }
 
-// begin starts the trace of a transaction. wait says whether a client waits for it.
+// begin starts the trace of a transaction. wait says whether a client waits for the transaction.
 func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 	if tx == nil || !s.sampled(tx.Hash()) {
 		return
@@ -122,7 +122,7 @@ func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 			}
 		}
 	}
-	// Another submission of the same transaction continues its trace.
+	// A second submission of the same transaction continues the open trace.
 	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen {
 		p = &txTrace{signer: tx.SignerID, wait: wait}
 		p.at[submitted] = now
@@ -146,8 +146,8 @@ func (s *tracer) mark(txs []*primitives.SignedTransaction, at stage) {
 	}
 }
 
-// applying records that a shard's chunk of a block was sent to its actor, or (done) that the actor
-// has applied it.
+// applying records that a shard's chunk of a block was sent to the shard's actor or, if done is
+// set, that the actor has applied the chunk.
 func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done bool) {
 	if s == nil {
 		return
@@ -167,8 +167,8 @@ func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done boo
 	s.applied[key] = x
 }
 
-// block records that a block was imported or persisted. When a block is persisted, it ends the
-// traces of its transactions for which no client waits.
+// block records that a block was imported or persisted. When a block is persisted, method block
+// ends the traces of the block's transactions for which no client waits.
 func (s *tracer) block(m *messages.BlockAccepted, at stage) {
 	if s == nil {
 		return
@@ -210,7 +210,7 @@ func (s *tracer) included(id primitives.Hash, height primitives.Height, shard pr
 	}
 }
 
-// end finishes a trace and passes it to out. err is the error that the client gets.
+// end finishes a trace and passes the trace to out. err is the error that the client gets.
 func (s *tracer) end(id primitives.Hash, err error) {
 	if !s.sampled(id) {
 		return

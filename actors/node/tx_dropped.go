@@ -34,8 +34,8 @@ type dropRecord struct {
 	order []place // entries of why, oldest first; some are outdated
 	next  uint64
 
-	// Numbers of drops since the node started: of invalid transactions (invalid), because of a limit
-	// (room), and because of the node itself (node).
+	// Numbers of drops since the node started: because the transaction was invalid (invalid),
+	// because of a limit (room), or because of the node itself (node).
 	invalid, room, node atomic.Uint64
 	logged              time.Time // time of the last log line about drops; guarded by mu
 	unlogged            uint64    // number of drops since logged; guarded by mu
@@ -55,7 +55,7 @@ type place struct {
 	nth  uint64
 }
 
-// add records drops and logs them.
+// add records the drops of m and logs them.
 func (d *dropRecord) add(m *messages.TransactionsDropped, log logrus.FieldLogger) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,7 +81,7 @@ func (d *dropRecord) add(m *messages.TransactionsDropped, log logrus.FieldLogger
 }
 
 // trim removes stale entries from order. It evicts the oldest entries of the sources with most
-// entries. It leaves an eighth of the capacity free, so that it runs rarely.
+// entries. After trim, an eighth of the capacity is free, so that trim runs rarely.
 func (d *dropRecord) trim() {
 	d.order = slices.DeleteFunc(d.order, func(p place) bool { return d.why[p.hash].nth != p.nth })
 	const keep = maxDropped - maxDropped/8
@@ -144,9 +144,9 @@ func (d *dropRecord) sent(hash primitives.Hash) {
 	}
 }
 
-// settled records the result of a submitted copy. If the copy is in the pool, an earlier drop is
-// deleted. If the last unchecked copy was rejected, the earlier drop is valid again and is
-// returned.
+// settled records the result of a submitted copy. If the copy is in the pool, settled deletes the
+// drop of an earlier copy. If the mempool rejected the last unchecked copy, the earlier drop is
+// valid again, and settled returns it.
 func (d *dropRecord) settled(hash primitives.Hash, pooled bool) (why reason) {
 	if d.count.Load() == 0 {
 		return why
@@ -168,7 +168,7 @@ func (d *dropRecord) settled(hash primitives.Hash, pooled bool) (why reason) {
 }
 
 // reorganised adapts the record to another branch, whose head has the height tip. A transaction
-// that was invalid on the previous branch may be valid on this one.
+// that was invalid on the previous branch may be valid on the new branch.
 func (d *dropRecord) reorganised(tip primitives.Height) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,9 +185,9 @@ func (d *dropRecord) reorganised(tip primitives.Height) {
 // errOtherChain replaces the reason of a transaction that was invalid on an abandoned branch.
 var errOtherChain = errors.New("node: the transaction was invalid on a branch that this node has left")
 
-// of returns why a transaction was dropped. err is nil if no drop is recorded, or if a copy was
-// submitted since the drop. A reader may use the reason only if it has read the chain up to
-// reason.tip and found no such transaction.
+// of returns why a transaction was dropped. err is nil if no drop is recorded, or if a copy of the
+// transaction was submitted since the drop. A reader may use the reason only if it has read the
+// chain up to reason.tip and found no such transaction.
 func (d *dropRecord) of(hash primitives.Hash) reason {
 	if d.count.Load() == 0 {
 		return reason{}
@@ -208,7 +208,7 @@ func (n *Node) dropped(m messages.TransactionsDropped) {
 }
 
 // settled handles the result of a submission. If an earlier drop of the transaction is valid again,
-// the waiters are informed.
+// settled informs the transaction's waiters of it.
 func (n *Node) settled(hash primitives.Hash, pooled bool) {
 	if why := n.drops.settled(hash, pooled); why.err != nil {
 		n.tell(n.tracker, messages.TransactionsDropped{Tip: why.tip,

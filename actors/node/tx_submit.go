@@ -32,7 +32,8 @@ func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 	return out[0].Pooled, out[0].Err
 }
 
-// SubmitAll submits many transactions at once. errs[i] is the error of txs[i]; nil: it is pooled.
+// SubmitAll submits many transactions at once. errs[i] is the error of txs[i]; nil: txs[i] is in
+// the pool.
 func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 	errs = make([]error, len(txs))
 	out, err := n.submitAll(txs)
@@ -44,7 +45,7 @@ func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 	return errs
 }
 
-// submitAll sends the transactions to their mempools and waits for the results.
+// submitAll sends each transaction to the mempool of its shard and waits for all results.
 func (n *Node) submitAll(txs []*primitives.SignedTransaction) ([]messages.Submitted, error) {
 	if err := n.refuseRequests(); err != nil {
 		return nil, err
@@ -96,9 +97,9 @@ next:
 }
 
 // SendTxAsync submits a transaction without waiting for its check. While the session has too many
-// unchecked submissions, it waits until ctx ends or for Limits.Wait. An error means that the
-// transaction was not accepted: view.ErrNoRoom, ErrStopped, *HaltedError or session.ErrNoSession.
-// Otherwise Tx returns the result later.
+// unchecked submissions, SendTxAsync waits until ctx ends or for Limits.Wait. An error means that
+// the node has not accepted the transaction: view.ErrNoRoom, ErrStopped, *HaltedError or
+// session.ErrNoSession. After nil, the client can query the result with Tx.
 func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if err := n.refuseRequests(); err != nil {
 		return err
@@ -185,14 +186,14 @@ func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Opti
 // checksPerGoroutine is how many transactions one goroutine of checkAll checks.
 const checksPerGoroutine = 16
 
-// checkAll checks transactions against the state of the head. It uses several goroutines, because
-// accounts may have to be read from disk. It checks signatures on all cores. If a check panics,
-// checkAll panics too.
+// checkAll checks transactions against the state of the head. checkAll uses several goroutines,
+// because it may have to read accounts from disk. It checks signatures on all cores. If a check
+// panics, checkAll panics too.
 func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 	isAhead func(*primitives.SignedTransaction) bool) []mempool.Verdict {
 	n.tracer.mark(txs, checkBegun)
 	defer n.tracer.mark(txs, checkEnded)
-	n.signatures.CheckAll(txs) // n.signatures remembers the valid ones
+	n.signatures.CheckAll(txs) // n.signatures remembers the valid signatures
 	out := make([]mempool.Verdict, len(txs))
 	failed := make([]any, (len(txs)+checksPerGoroutine-1)/checksPerGoroutine)
 	var wg sync.WaitGroup
@@ -212,7 +213,9 @@ func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 	wg.Wait()
 	for _, p := range failed {
 		if p != nil {
-			panic(p) // panic on the caller's goroutine, so that mempool.check finds the transaction that causes it
+			// panic on the caller's goroutine, so that mempool.check finds the transaction that
+			// causes the panic
+			panic(p)
 		}
 	}
 	return out
@@ -236,10 +239,11 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	switch u := n.engine.PendingCompilation(tx); {
 	case u == nil:
 	// In manual mode the client decides when to request blocks, so do not hold the transaction. If
-	// there are other validators, chunks are not made from this pool. The transaction is forwarded
-	// at once, and another node may include it even if this node held it.
+	// the chain has validators on other nodes, this node makes no chunks from this pool. It
+	// forwards the transaction at once, and another node may include the transaction even if this
+	// node held it.
 	case n.Mode() == production.Manual,
-		n.producer == n.chain: // there are other validators
+		n.producer == n.chain: // the chain has validators on other nodes
 		u.Warm()
 	default:
 		v.Code = u.Compile
@@ -262,7 +266,8 @@ func (c poolChain) Base(block primitives.Hash) (primitives.Height, bool) {
 }
 
 // IsAhead implements mempool.Chain. Only in instant mode may a block be made before transactions
-// with smaller nonces arrive. In the other modes, the pool sorts them before the next block.
+// with smaller nonces arrive. In every other mode, the pool sorts transactions by nonce before the
+// next block.
 func (c poolChain) IsAhead(tx *primitives.SignedTransaction) bool {
 	if c.n.Mode() != production.Instant {
 		return false
@@ -293,7 +298,7 @@ func (h *heightCache) forget() {
 	h.m = nil
 }
 
-// baseHeight returns the height of a block. It returns false if the block is unknown.
+// baseHeight returns the height of a block. baseHeight returns false if the block is unknown.
 func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 	n.heightCache.mu.RLock()
 	h, ok := n.heightCache.m[hash]

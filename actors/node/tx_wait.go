@@ -17,11 +17,11 @@ import (
 )
 
 // SendTx submits a transaction and waits until it has reached the level r.WaitUntil or ctx ends.
-// The status is that of the first block that satisfies the wait. With NONE it returns as soon as
-// the transaction is queued for its check.
+// The status is that of the first block that satisfies the wait. With NONE, SendTx returns as soon
+// as the mempool has queued the transaction for its check.
 //
 // Errors: *primitives.InvalidTxError; view.ErrNoRoom; view.ErrTimeout, after which a block may
-// still include it; view.ErrTooManyRequests; view.ErrBehind; *HaltedError; ErrStopped.
+// still include the transaction; view.ErrTooManyRequests; view.ErrBehind; *HaltedError; ErrStopped.
 //
 // # A wait and its ends
 //
@@ -55,7 +55,7 @@ import (
 //
 // Rejected: answering with the status at the time of the reply. Blocks may be a millisecond apart
 // here. So a client that waits for EXECUTED_OPTIMISTIC would see FINAL. With neard's slower blocks
-// it never does.
+// such a client does not see FINAL.
 func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
 	if err := n.refuseRequests(); err != nil {
 		return nil, err
@@ -87,7 +87,9 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 // has dropped the transaction, the error is the reason: *primitives.InvalidTxError, or
 // view.ErrUnknownTx with the reason.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	why := n.drops.of(r.Hash) // read first, because a copy that is submitted later may soon be in a block
+	// read the drop first, because a block may soon include a copy that is submitted after this
+	// read
+	why := n.drops.of(r.Hash)
 	seen := n.see()
 	out, err := n.status(ctx, r.Hash, seen.at, r.Receipts)
 	seen.included = err == nil
@@ -131,14 +133,16 @@ func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Pos
 
 // seen is the position that readers saw when a request arrived.
 //
-// Problem: readers see a block before txtracker gets it. A wait that begins in between ends at an
-// older position. Its answer would contradict what the client has read before.
+// Problem: readers see a block before txtracker gets it. A wait that begins between these two
+// moments ends at a position before that block. The answer of the wait would contradict what the
+// client has read before.
 //
 // Invariant: readers saw the position of an answer at some time between the arrival of the request
 // and the answer. So an answer is never behind an answer that any client got before the request.
 //
 // Rejected: waiting until txtracker has the block. That delays the answer. Rejected: sending blocks
-// to txtracker before readers see them. An answer could then be ahead of a later read.
+// to txtracker before readers see these blocks. A read after the answer could then return an older
+// position than the answer.
 type seen struct {
 	at        messages.Position
 	included  bool   // a block is known to have included the transaction
@@ -151,8 +155,8 @@ func (n *Node) see() seen {
 	return seen{at: n.visiblePosition(), rollbacks: count}
 }
 
-// notBefore returns the later of two positions: s.at and the position at, where a wait ended. After
-// a rollback s.at is void, and notBefore returns at.
+// notBefore returns, for the head and for the final block, the higher height of two positions: s.at
+// and the position at, where a wait ended. After a rollback s.at is void, and notBefore returns at.
 func (n *Node) notBefore(s *seen, at messages.Position) messages.Position {
 	if s.rollbacks != n.rollbacks.count.Load() {
 		return at
@@ -160,11 +164,11 @@ func (n *Node) notBefore(s *seen, at messages.Position) messages.Position {
 	return messages.Position{Head: max(at.Head, s.at.Head), Final: max(at.Final, s.at.Final)}
 }
 
-// waitFor waits for a transaction and then reads its status. The status is that of the block that
-// ended the wait, or that of s if s is later.
+// waitFor waits for a transaction and then reads its status. It reads the status at the position at
+// which the wait ended or, if that is behind s, at the position s.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen, receipts bool) (*view.FinalOutcome, error) {
 	for ; ; m.Again++ {
-		messages.LeaveTurn(ctx) // a waiting request must not hold memory or its turn in the queue
+		messages.LeaveTurn(ctx) // a waiting request must hold neither memory nor a turn in the queue
 		a, err := n.wait(ctx, m)
 		at := n.notBefore(&s, a.At)
 		if err != nil {
@@ -172,8 +176,8 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen,
 		}
 		if a.Level == view.LevelIncluded && at == a.At {
 			messages.TakeTurn(ctx)
-			// When a block includes a transaction, neard has no outcome yet, so it answers with the
-			// level only. Clients such as near-kit cannot parse the status "Started".
+			// When a block includes a transaction, neard has no outcome yet, so neard answers with
+			// the level only. Clients such as near-kit cannot parse the status "Started".
 			return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 		}
 		out, err := n.statusInTurn(ctx, statusKey{m.Hash, at, receipts})
@@ -188,15 +192,16 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen,
 		case m.Again == maxForked:
 			return nil, &view.LookupError{Kind: view.ErrTimeout, Cause: view.TimeoutNotObserved}
 		}
-		// A reorganisation has removed the transaction or moved it to another block. As in neard,
-		// the wait continues.
+		// Since the wait ended, a reorganisation has removed the transaction or moved it to another
+		// block. As in neard, the wait continues.
 	}
 }
 
 // timedOut adds the transaction's status to the error of a wait that timed out. If the status now
-// satisfies the wait, it is the result. If no block includes the transaction or the client has
-// disconnected, nothing is read: such reads could be most of the node's work if many waits time
-// out. behind means that the waiter looked at a position before s.
+// satisfies the wait, timedOut returns the status instead of the error. If no block includes the
+// transaction or the client has disconnected, timedOut reads nothing: such reads could be most of
+// the node's work if many waits time out. behind means that the waiter looked at a position before
+// s.
 func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, s *seen, behind, receipts bool,
 	err error) (*view.FinalOutcome, error) {
 	var e *view.LookupError
@@ -226,8 +231,8 @@ func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, s *see
 	return nil, &over
 }
 
-// statusInTurn waits for the request's turn and reads a status. Requests that wait for their turn
-// share the result of an earlier request.
+// statusInTurn waits for the request's turn and reads a status. Requests for the same status that
+// wait for their turn share the result of the request that had its turn first.
 func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcome, error) {
 	x := n.statusGroup.join(k)
 	defer n.statusGroup.leave(x)
@@ -239,8 +244,8 @@ func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcom
 // waiter's answer and the reply.
 const maxForked = 8
 
-// wait blocks until the waiter answers or ask ends in another way. It takes and returns the permits
-// and counts the wait.
+// wait blocks until the waiter answers or ask ends for another reason. It takes the permits, counts
+// the wait, and returns the permits at the end.
 func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a messages.Awaited, err error) {
 	h := n.sessionHandles.of(messages.SessionOf(ctx))
 	if h == nil {
@@ -282,18 +287,18 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 		if a, err = n.ask(ctx, h, m, until, spare); !errors.Is(err, session.ErrUnhandled) {
 			return a, err
 		}
-		// The session has failed, and its parent has not noticed that yet.
+		// The session has failed, and the rpc actor has not noticed the failure yet.
 		time.Sleep(time.Duration(again) * time.Millisecond)
 	}
 	return a, err
 }
 
-// maxUnhandled is the maximum number of times a request is sent again because its session had
-// failed on another request.
+// maxUnhandled is the maximum number of times a request is sent again because the actor of its
+// session had failed on another request.
 const maxUnhandled = 16
 
-// lostAfter is the time after its timeout in which a waiter must answer. After that it counts as
-// lost.
+// lostAfter is how long after its timeout a waiter may answer. A waiter that has not answered by
+// then counts as lost.
 const lostAfter = 2 * time.Second
 
 // ask sends a request once and waits for one of the ends listed at SendTx.
@@ -306,11 +311,11 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 	defer n.admission.end(r)
 	n.toSession(h, r)
 	forget := func() {
-		if !r.GiveUp() { // the session has handled the request, so this message cannot overtake it
+		if !r.GiveUp() { // the session has already handled the request, so this message cannot overtake the request
 			n.toSession(h, messages.ForgetTransaction{Waiter: m.Waiter})
 		}
 	}
-	// The waiter has its own timer. This one is for a waiter that does not answer.
+	// The waiter has its own timer. This timer is for a waiter that does not answer.
 	lost := time.NewTimer(time.Until(until) + lostAfter)
 	defer lost.Stop()
 	stands := n.haltedCh()
@@ -318,20 +323,22 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 		select {
 		case a = <-r.Answer():
 			if ctx.Err() != nil && (errors.Is(a.Err, session.ErrNoSession) || errors.Is(a.Err, session.ErrFailed)) {
-				return timeout(r) // no failure: the waiter ended because its client disconnected
+				return timeout(r) // no failure: the waiter ended because its client has disconnected
 			}
 			return a, a.Err
 		case <-ctx.Done():
 			forget()
 			return timeout(r)
 		case <-failed:
-			failed = *h.failed.Load() // the session's next actor gets the request, unless it returns the request
-			if r.Ended() {            // more than one actor failed before this goroutine ran
+			// The request goes to the next actor of the session. Wait for a failure of that actor
+			// too.
+			failed = *h.failed.Load()
+			if r.Ended() { // more than one actor failed before this goroutine ran
 				return a, session.ErrFailed
 			}
 		case <-lost.C:
 			forget()
-			if ctx.Err() != nil { // both ended before this goroutine ran
+			if ctx.Err() != nil { // ctx and the wait ended before this goroutine ran
 				return timeout(r)
 			}
 			return a, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
@@ -416,8 +423,9 @@ func (c waiterChain) Use(tx *primitives.SignedTransaction) messages.Use {
 	return u
 }
 
-// toSession sends a message to a session: to its actor, or to the rpc actor if the session's actor is
-// not started. If the actor ends before it handles a Request, the caller gets session.ErrUnhandled.
+// toSession sends a message to a session: to its actor, or to the rpc actor if the session's actor
+// is not started. If the actor ends before it has handled a Request, the sender of that Request
+// gets session.ErrUnhandled.
 func (n *Node) toSession(h *sessionHandle, m any) {
 	pid := h.actor.Load()
 	if pid == nil {

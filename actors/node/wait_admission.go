@@ -59,8 +59,8 @@ func (b *waitAdmission) delay() time.Duration {
 	return max(time.Duration(b.last.Load()), time.Since(admissionStart)-time.Duration(b.lastMove.Load()))
 }
 
-// isSlow returns whether the next wait would take longer than limit to begin. It returns false if
-// limit is 0.
+// isSlow returns whether the next wait would take longer than limit to begin. isSlow returns false
+// if limit is 0.
 func (b *waitAdmission) isSlow(limit time.Duration) bool {
 	return limit > 0 && b.pending.Load() >= minPending && b.delay() > limit
 }

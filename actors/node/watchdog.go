@@ -63,9 +63,9 @@ func (n *Node) logStall(s *system.Stall, where string) {
 		s.Oldest.Round(time.Millisecond))
 }
 
-// dumpStacks writes the stacks of all goroutines to a file in dir, returns its path, and removes
-// the oldest dumps. It never removes the new file, even if the clock was set back. On a full disk
-// it leaves no partial file.
+// dumpStacks writes the stacks of all goroutines to a new file in dir, returns the path of that
+// file, and removes the oldest dumps. It never removes the new file, even if the clock was set
+// back. On a full disk, dumpStacks leaves no partial file.
 func dumpStacks(dir string, stalls []system.Stall, now time.Time) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err

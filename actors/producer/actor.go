@@ -1,8 +1,8 @@
 // Package producer is the actor that produces the blocks of a chain whose validators are in this
-// node. It signs their approvals (votes), collects chunks for the child of the head, endorses
-// them, and requests the next block from the chain actor when one of its validators is the block
-// producer. The rules are in packages chain/doomslug and chain/production. A validator that
-// exchanges messages with validators of other nodes is package actors/validator instead.
+// node. It signs approvals (votes) of these validators, collects chunks for the child of the head,
+// endorses the chunks, and requests the next block from the chain actor when one of the validators
+// is the block producer. The rules are in packages chain/doomslug and chain/production. If
+// validators of other nodes take part, package actors/validator does this work instead.
 //
 //	in      BlockImported, BlockAccepted; ChunkMade; TransactionsWaiting, SubmitAgain,
 //	        FinalityWanted; requests of sandboxes: MineBlocks, PatchState, FastForward,
@@ -17,11 +17,12 @@
 //	source  nearcore chain/client/src/client.rs:964, chain/client/src/client_actor.rs,
 //	        chain_inclusion_tracker.rs
 //
-// Usually the node has all validators of the chain (it is the sole validator). Then it requests
-// chunks when the block is due and not when the head arrives, so that they include later
-// transactions, and it builds on blocks that are not on disk yet. If validators are absent, it
-// skips their heights and produces blocks as long as its own validators have more than two thirds
-// of the stake; it then waits for the disk.
+// Usually the node has all validators of the chain (it is the sole validator). In that case the
+// producer requests chunks when the block is due and not when the head arrives, so that the chunks
+// include transactions that arrive in between. It then also builds on blocks that are not on disk
+// yet. If some validators are absent, the producer skips their heights and produces blocks as long
+// as the node's own validators have more than two thirds of the stake; in that case it waits until
+// the head is on disk.
 package producer
 
 import (
@@ -39,8 +40,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Chain is the part of *engine.Engine that the producer reads. It is called on the actor's
-// goroutine, except NewChunk.
+// Chain is the part of *engine.Engine that the producer reads. The actor calls all methods except
+// NewChunk on its own goroutine.
 type Chain interface {
 	Head() *engine.BlockNode
 	Tip() *engine.BlockNode
@@ -49,25 +50,25 @@ type Chain interface {
 	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
 	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
 	ChunkValidators(parent *engine.BlockNode, shard primitives.ShardID) ([]chain.Assigned, error)
-	// ChildEpoch returns the epoch of a block's children, and its shard layout.
+	// ChildEpoch returns the epoch of a block's children, and the shard layout of that epoch.
 	ChildEpoch(parent primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error)
 	// Epoch returns the position of a block in its epoch.
 	Epoch(block primitives.Hash) (production.Epoch, error)
-	// NewChunk builds and signs a chunk. It is called from several goroutines at once.
+	// NewChunk builds and signs a chunk. The actor calls NewChunk from several goroutines at once.
 	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction,
 		key primitives.SecretKey) (*primitives.Chunk, error)
 }
 
 // Demand is what waits for blocks. Its methods are safe for concurrent use.
 type Demand interface {
-	// IsIdle returns whether a shard's pool has no transaction for the next chunk. The actor then
-	// makes the chunk itself.
+	// IsIdle returns whether a shard's pool has no transaction for the next chunk. If Idle returns
+	// true, the actor makes the chunk itself.
 	IsIdle(primitives.ShardID) bool
 	// HasTransactions returns whether a pool has transactions for a chunk. If it returns false, the
-	// actor gets messages.TransactionsWaiting when a pool has some.
+	// actor gets messages.TransactionsWaiting as soon as a pool has one.
 	HasTransactions() bool
-	// WantsFinality returns whether a client waits for finality. If it returns false, the actor gets
-	// messages.FinalityWanted when the next client waits.
+	// WantsFinality returns whether a client waits for finality. If it returns false, the actor
+	// gets messages.FinalityWanted when the next client waits for finality.
 	WantsFinality() bool
 }
 
@@ -94,8 +95,8 @@ type Options struct {
 	Clock func() uint64
 	// Begin is the initial state of the sandbox clock. nil: the sandbox clock follows Clock.
 	Begin *messages.Clock
-	// Stopped is the reason why the actor makes no blocks until it is restarted. All requests get
-	// it as their error. nil: it makes blocks.
+	// Stopped is the reason why the actor makes no blocks until it is restarted. The actor answers
+	// all requests with this error. nil: the actor makes blocks.
 	Stopped error
 
 	// Demand says what waits for blocks. Required.
@@ -105,8 +106,8 @@ type Options struct {
 
 	// Observers.
 
-	// Mocked receives the signature checks that the sandbox mocks, each time they change, so that
-	// view calls mock them too. nil: not called.
+	// Mocked receives the signature checks that the sandbox mocks, each time the set changes, so
+	// that view calls mock these checks too. nil: not called.
 	Mocked func(*primitives.Mocks)
 	// Log receives failures and what the sandbox is told. Required.
 	Log *logrus.Logger
@@ -121,7 +122,7 @@ type Actor struct {
 	tracker *doomslug.Tracker
 	sched   *production.Scheduler
 	head    *head
-	// followed has one entry for each block that was imported as the tip but is not accepted yet.
+	// followed has one entry for each block that was imported as the tip but is not on disk yet.
 	// The entry is true if the producer already builds on this block.
 	followed []bool
 	held     bool // true: block production is paused, so the tracker's timers are stopped
@@ -185,7 +186,7 @@ func (a *Actor) Start() {
 		a.stop(fmt.Errorf("%w: %w", ErrStopped, a.o.Stopped))
 		return
 	}
-	// If the chain was fast-forwarded before a restart, its time is ahead of the clock.
+	// If the chain was fast-forwarded before a restart, the head's timestamp is ahead of the clock.
 	if e := a.o.Chain.Head(); e.Header().Timestamp > a.clock.now() {
 		if _, sole := a.approvers(e.Hash); sole {
 			a.clock.set(e.Header().Timestamp)
@@ -320,8 +321,8 @@ func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]
 	a.advance()
 }
 
-// blockImported makes an imported block the head before it is on disk, if this node is the sole
-// validator.
+// blockImported makes an imported block the head before that block is on disk, if this node is the
+// sole validator.
 func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
@@ -334,7 +335,7 @@ func (a *Actor) blockImported(m *messages.BlockAccepted) {
 }
 
 // blockAccepted answers the requests that waited for this block to be on disk. It makes the block
-// the head unless blockImported did.
+// the head unless blockImported has already done so.
 func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
@@ -405,7 +406,7 @@ func (a *Actor) advance() {
 	}
 	a.delays(out.Interval)
 	if out.Pace == production.Now && a.head.sole {
-		a.askChunks() // request chunks first, so that they are made while the approval is signed
+		a.askChunks() // request chunks first, so that they are made while this goroutine signs the approval
 	}
 	if to := a.nextHeight(); to > a.head.height+1 {
 		if a.head.making == 0 && !a.reorg.isPending() && a.head.next != to {
@@ -424,8 +425,8 @@ func (a *Actor) advance() {
 // skip.
 const never = 1 << 48
 
-// delays sets doomslug's delays. If interval is above 0, it is the endorsement delay of a new tip.
-// The skip delay is at least four times the endorsement delay.
+// delays sets doomslug's delays. If interval is above 0, interval becomes the endorsement delay of
+// a new tip. The skip delay is at least four times the endorsement delay.
 func (a *Actor) delays(interval int64) {
 	d := a.o.Delays
 	if interval > 0 {
@@ -439,7 +440,8 @@ func (a *Actor) delays(interval int64) {
 	a.tracker.SetDelays(d)
 }
 
-// arm sets the timer to the earliest of times, ignoring zeros. If all are zero, it stops the timer.
+// arm sets the timer to the earliest of times, ignoring zeros. If all times are zero, arm stops the
+// timer.
 func (a *Actor) arm(now int64, times ...int64) {
 	var first int64
 	for _, t := range times {

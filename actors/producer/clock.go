@@ -10,10 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrClock rejects a time that a later block cannot have.
+// ErrClock rejects a time that no block after the head can have.
 var ErrClock = errors.New("producer: invalid clock setting")
 
-// clock gives blocks their timestamps. It follows the system's clock unless a sandbox changes it.
+// clock gives blocks their timestamps. The clock follows the system's clock unless a sandbox
+// changes the setting.
 type clock struct {
 	wall     func() uint64
 	shift    uint64 // offset from the system's time in ns, modulo 2^64
@@ -36,9 +37,9 @@ func (c *clock) set(t uint64) { c.frozenAt, c.shift = t, t-c.wall() }
 // advance adds ns to the current time.
 func (c *clock) advance(ns uint64) { c.set(c.now() + ns) }
 
-// blockTime returns the timestamp of the next block. If c.next is set, it returns and clears that.
-// parent is the timestamp of the parent block. passed is the time that skipped heights take. Both
-// are in ns. The result may be at or below parent; the engine then raises it.
+// blockTime returns the timestamp of the next block. If c.next is set, blockTime returns and clears
+// c.next. parent is the timestamp of the parent block in ns. passed is the time in ns that skipped
+// heights take. The result may be at or below parent; the engine then raises it.
 func (c *clock) blockTime(parent, passed uint64) uint64 {
 	t := c.now() + passed
 	switch {
@@ -62,7 +63,7 @@ func (c *clock) restore(s messages.Clock) {
 	c.set(s.Time)
 }
 
-// captureClock answers with the state of the clock. Errors: those of requireSole.
+// captureClock answers with the state of the clock. Errors: the errors of requireSole.
 func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Clock]) {
 	if err := a.requireSole(); err != nil {
 		m.Reply(messages.Clock{}, err)
@@ -71,7 +72,8 @@ func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Cl
 	m.Reply(a.clock.state(), nil)
 }
 
-// setClock applies all changes of a request. If one change is not allowed, it applies none.
+// setClock applies all changes of a request. If one of the changes is not allowed, setClock applies
+// none.
 func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 	q, c := &m.Question, a.clock
 	err := a.requireSole()
@@ -128,8 +130,9 @@ func (a *Actor) checkTime(t uint64) error {
 	return nil
 }
 
-// unitOf guesses the unit of a time t that should be in ns but is too small. It returns the unit in
-// which t is between half and twice head, and t in ns. An empty unit means that no unit fits.
+// unitOf guesses the unit of a time t that should be in ns but is too small for that. head is a
+// plausible time in ns. The result is the unit in which t is between half of head and twice head,
+// and t converted to ns. An empty unit means that no unit fits.
 func unitOf(t, head uint64) (unit string, n uint64) {
 	for _, u := range []struct {
 		name string

@@ -34,10 +34,12 @@ type head struct {
 
 // shard is the collected data for one shard's chunk in the head's child.
 type shard struct {
-	id       primitives.ShardID
-	producer primitives.AccountID // chunk producer if it is a validator of this node; empty: it is not
-	assigned []chain.Assigned     // chunk validators that are assigned to the chunk
-	asked    bool                 // true: the chunk was requested
+	id primitives.ShardID
+	// chunk producer if it is a validator of this node; empty: another node's validator produces
+	// the chunk
+	producer primitives.AccountID
+	assigned []chain.Assigned // chunk validators that are assigned to the chunk
+	asked    bool             // true: the chunk was requested
 	chunk    *primitives.Chunk
 	signed   []primitives.Signature // endorsements by index in assigned; empty: none yet
 }
@@ -56,7 +58,7 @@ func must[T any](v T, err error) T {
 }
 
 // approvers returns the validators that approve children of a block, and whether all of them are
-// this node's.
+// validators of this node.
 func (a *Actor) approvers(hash primitives.Hash) (list []chain.Approver, sole bool) {
 	list = must(a.o.Chain.Approvers(hash))
 	for _, v := range list {
@@ -87,9 +89,9 @@ func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers 
 	}
 }
 
-// askChunks requests the head's chunks that this node produces and has not requested yet. It makes
-// chunks without transactions itself, on several goroutines: a request would cost two deliveries for
-// each shard and block.
+// askChunks requests the head's chunks that this node produces and has not requested yet. The
+// producer makes chunks without transactions itself, on several goroutines: a request to a mempool
+// would cost two messages for each shard and block.
 func (a *Actor) askChunks() {
 	var idle []primitives.ShardIndex
 	for i := range a.head.shards {
@@ -111,7 +113,7 @@ func (a *Actor) askChunks() {
 
 // emptyChunk makes and endorses the chunk of a shard without transactions. It changes only the
 // shard's data, so it may run for several shards at once. If the head is on a branch that was
-// removed, it makes none: another head follows.
+// removed, emptyChunk makes no chunk: a message about the new head follows.
 func (a *Actor) emptyChunk(i primitives.ShardIndex) {
 	s := &a.head.shards[i]
 	c, err := a.o.Chain.NewChunk(a.head.hash, i, nil, a.o.Keys[s.producer])
@@ -148,8 +150,8 @@ func parallel(n int, do func(int)) {
 	}
 }
 
-// askAgain requests a missing chunk again, because its mempool has failed and may have lost the
-// request.
+// askAgain requests a missing chunk again, because the mempool of the shard has failed and may have
+// lost the request.
 func (a *Actor) askAgain(id primitives.ShardID) {
 	if a.head == nil || a.stopped {
 		return
@@ -164,7 +166,7 @@ func (a *Actor) askAgain(id primitives.ShardID) {
 	}
 }
 
-// chunk takes a chunk on the head, and endorses it.
+// chunk takes a chunk for the child of the head, and endorses that chunk.
 func (a *Actor) chunk(i primitives.ShardIndex, c *primitives.Chunk) {
 	h := a.head
 	if c.Header.PrevBlockHash != h.hash || int(i) >= len(h.shards) || h.shards[i].chunk != nil {
@@ -200,7 +202,8 @@ func (a *Actor) isComplete() bool {
 }
 
 // make requests the next block if this node is its producer and enough approvals and chunks have
-// arrived. It returns the time at which to try again, or 0 if another try must wait for a message.
+// arrived. make returns the time at which to call it again, or 0 if the next call must wait for a
+// message.
 func (a *Actor) make(now int64) (wait int64) {
 	h := a.head
 	if h.making != 0 || a.reorg.isPending() {

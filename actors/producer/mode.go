@@ -18,7 +18,8 @@ const (
 	maxInterval = 24 * 3_600_000_000_000
 )
 
-// setProduction applies all changes of a request. If one is not allowed, it applies none.
+// setProduction applies all changes of a request. If one of the changes is not allowed,
+// setProduction applies none.
 func (a *Actor) setProduction(m system.Request[messages.SetProduction, messages.Production]) {
 	q, rules := &m.Question, a.sched.Rules()
 	if err := a.requireSole(); err != nil {

@@ -58,7 +58,7 @@ func (a *Actor) handlePaused(msg any) {
 // requests.
 func (a *Actor) resume() {
 	a.paused, a.followed, a.held = false, nil, false
-	if a.reorg != nil { // the chain actor dropped the request for its block
+	if a.reorg != nil { // the chain actor dropped the request for the block of this reorganisation
 		a.reorg.at = 0
 	}
 	if !a.stopped {
@@ -73,7 +73,7 @@ func (a *Actor) resume() {
 }
 
 // rolledBack begins at the new head with empty state. That is safe for consensus: this node is the
-// sole validator, so no approval of a removed block has left it.
+// sole validator, so no approval of a removed block has left this node.
 func (a *Actor) rolledBack(m *messages.RolledBack) {
 	for _, g := range a.goals {
 		g.reply(messages.BlocksMined{}, ErrRolledBack)

@@ -14,7 +14,7 @@ import (
 
 // Errors of requests that only a sole validator serves.
 var (
-	// ErrShared: other validators take part in the next block.
+	// ErrShared: validators of other nodes take part in the next block.
 	ErrShared = errors.New("producer: the chain has other validators")
 	// ErrForward: the requested height cannot be reached.
 	ErrForward = errors.New("producer: the chain cannot be fast-forwarded")
@@ -22,8 +22,8 @@ var (
 	ErrMany = errors.New("producer: too many requests at once")
 )
 
-// MaxForward bounds the heights of one FastForward. maxForwardBlocks bounds the blocks that it
-// makes, because epoch boundaries need blocks.
+// MaxForward bounds the heights of one FastForward. maxForwardBlocks bounds the blocks that one
+// FastForward makes, because epoch boundaries need blocks.
 const (
 	MaxForward       = 1_000_000_000
 	maxForwardBlocks = production.MaxMine
@@ -33,8 +33,8 @@ const (
 )
 
 // Bounds of pending requests, which outlive their clients' connections. maxPatchBytes bounds the
-// patches that are not on disk; a single patch may be larger. maxForwardWaits bounds the waiting
-// FastForward requests.
+// patches that are not on disk; a single patch may be larger than maxPatchBytes. maxForwardWaits
+// bounds the waiting FastForward requests.
 const (
 	maxPatchBytes   = 64 << 20
 	maxForwardWaits = 10_000
@@ -97,8 +97,8 @@ func patchBytes(records []genesis.Record) int {
 	return sum
 }
 
-// otherValidators rejects pending sandbox requests with ErrShared, because other validators take
-// part from the next block on.
+// otherValidators rejects pending sandbox requests with ErrShared, because validators of other
+// nodes take part from the next block on.
 func (a *Actor) otherValidators() {
 	left := a.patches[:0]
 	for _, p := range a.patches {
@@ -120,9 +120,9 @@ func (a *Actor) otherValidators() {
 	}
 }
 
-// mock sets the mocked signature verification. nil restores the normal verification. If other
-// validators take part, otherValidators calls mock(nil): they do not mock, and would compute other
-// results.
+// mock sets the mocked signature verification. nil restores the normal verification. If validators
+// of other nodes take part, otherValidators calls mock(nil): those nodes do not mock, and would
+// compute results that differ from this node's.
 func (a *Actor) mock(m *primitives.Mocks) {
 	if a.mocks = m; a.o.Mocked != nil {
 		a.o.Mocked(m)
@@ -150,8 +150,8 @@ func (a *Actor) updateDue() {
 	a.step(production.Due{Any: any})
 }
 
-// takePatches returns the records to write into the state with the block at height, and marks their
-// patches as requested.
+// takePatches returns the records to write into the state with the block at height, and marks the
+// patches with these records as requested.
 func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 	for i := range a.patches {
 		if p := &a.patches[i]; p.at == 0 {
@@ -165,8 +165,8 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 	return out
 }
 
-// fastForward advances to a height. If a fast-forward is already running, the request gets its
-// result, even if the request names another number of heights (nearcore
+// fastForward advances to a height. If a fast-forward is already running, the new request gets the
+// result of the running one, even if it names another number of heights (nearcore
 // chain/jsonrpc/src/lib.rs:2543).
 func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forwarded]) {
 	var target primitives.Height
@@ -197,8 +197,8 @@ func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forw
 	a.advance()
 }
 
-// forwardTarget returns the height n above the head. It returns ErrForward if a fast-forward cannot
-// reach it.
+// forwardTarget returns the height n above the head. forwardTarget returns ErrForward if a
+// fast-forward cannot reach that height.
 func (a *Actor) forwardTarget(n uint64) (primitives.Height, error) {
 	e := must(a.o.Chain.Epoch(a.head.hash))
 	average := uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2
@@ -253,7 +253,8 @@ func (a *Actor) answerAccepted(m *messages.BlockAccepted) {
 	}
 }
 
-// refuseAll answers pending sandbox requests with why, because their blocks are not made.
+// refuseAll answers pending sandbox requests with why, because the blocks that they wait for will
+// not be made.
 func (a *Actor) refuseAll(why error) {
 	for _, p := range a.patches {
 		p.reply(messages.StatePatched{}, why)

@@ -13,7 +13,7 @@ import (
 )
 
 // This file injects faults into a sandbox: missing chunks and reorganisations. On a real chain,
-// failures of other validators cause them.
+// failures of validators cause these faults.
 
 // Errors of injected faults.
 var (
@@ -115,9 +115,9 @@ func (a *Actor) refuseReorg(why error) {
 }
 
 // startBranch begins a requested reorganisation once no block is being made or written. It makes
-// the branch's base the head and approves a child of it that is higher than the previous head. That
-// child's chunks are empty. When it is imported, the transactions of the replaced blocks return to
-// the pools, and later chunks include them first.
+// the branch's base the head and approves a child of the base that is higher than the previous
+// head. That child's chunks are empty. When the child is imported, the transactions of the replaced
+// blocks return to the pools, and the chunks after it include these transactions first.
 func (a *Actor) startBranch() {
 	f := a.reorg
 	if a.stopped || !f.isPending() || a.head == nil || a.head.making != 0 || len(a.followed) > 0 {
@@ -147,7 +147,7 @@ func (a *Actor) startBranch() {
 }
 
 // ancestor returns the n-th ancestor of head and the blocks above it, newest first. The children of
-// both must have the same shard layout. Error: ErrFork.
+// head and of the ancestor must have the same shard layout. Error: ErrFork.
 func (a *Actor) ancestor(head *engine.BlockNode, n uint64) (*engine.BlockNode, []messages.BlockAt, error) {
 	final := a.o.Final()
 	_, layout, err := a.o.Chain.ChildEpoch(head.Hash)

@@ -6,10 +6,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vote signs an approval with the keys of this node's validators and counts it in the tracker.
+// vote signs an approval with the keys of this node's validators and counts the approval in the
+// tracker.
 func (a *Actor) vote(p doomslug.Proposal, now int64) {
 	h := a.head
-	a.stepAt(production.Voted{}, now) // use the tracker's time, so that both measure the same interval
+	// use the tracker's time, so that tracker and scheduler measure the same interval
+	a.stepAt(production.Voted{}, now)
 	for i := range h.approvers {
 		v := &h.approvers[i]
 		if !a.isOwn(v.AccountID, v.PublicKey) {

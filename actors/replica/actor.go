@@ -46,8 +46,8 @@ type Engine interface {
 	Ref(hash primitives.Hash) (storage.BlockRef, error)
 }
 
-// Block is an executed block of the writer. Done is called once, on the actor's goroutine. Its
-// argument is nil when the block is on disk or is skipped as known or stale, else the error.
+// Block is an executed block of the writer. The actor calls Done once, on its own goroutine: with
+// nil when the block is on disk or was skipped as known or stale, else with the error.
 type Block struct {
 	*engine.ExecutedBlock
 	Done func(error)
@@ -143,7 +143,7 @@ func (a *Actor) importBlock(g Block) {
 		g.Done(nil)
 		return
 	case errors.Is(err, engine.ErrOrphan):
-		// the block is known, but its parent is no longer in memory
+		// the replica has stored this block, but the block's parent is no longer in memory
 		if _, known := a.o.Engine.Ref(g.Ref.Hash); known == nil {
 			err = nil
 		}

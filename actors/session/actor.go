@@ -14,8 +14,8 @@
 //	        message starts a new session actor
 //	source  our own
 //
-// Sessions hold no state of the chain. Reads do not pass through them: they are answered on the
-// connection's own goroutine.
+// Sessions hold no state of the chain. Reads do not pass through sessions: the RPC server answers a
+// read on the goroutine of its connection.
 package session
 
 import (
@@ -98,8 +98,8 @@ func (a *Supervisor) Receive(c actor.Context) {
 	case messages.CloseSession:
 		if pid := a.open[m.Session]; pid != nil {
 			delete(a.byPID, pid.GetId())
-			// Stop the actor after its queued messages: waiters submit transactions even if the client
-			// has disconnected.
+			// Stop the actor only after it has handled its queued messages: waiters submit
+			// transactions even if the client has disconnected.
 			c.Poison(pid)
 		}
 		delete(a.open, m.Session)
@@ -136,8 +136,8 @@ func (a *Supervisor) Receive(c actor.Context) {
 	}
 }
 
-// session returns the actor of a session, and starts it if needed. It returns nil if the session is
-// not open.
+// session returns the actor of a session, and starts that actor if it is not running. The result is
+// nil if the session is not open.
 func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID {
 	pid, ok := a.open[id]
 	if !ok || pid != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Request is an AwaitTransaction with a channel for the answer. Its methods are safe for concurrent
-// use.
+// Request is an AwaitTransaction with a channel for the answer. The methods of a Request are safe
+// for concurrent use.
 type Request struct {
 	messages.AwaitTransaction
 	*pending
@@ -37,8 +37,8 @@ const (
 	givenUp        // the caller gave up before a waiter was started
 )
 
-// NewRequest returns a request whose wait ends at until. The waiter waits longer by spare, so that
-// a caller with its own timer times out first.
+// NewRequest returns a request whose wait ends at until. The waiter waits until `until` plus spare,
+// so that a caller with its own timer times out first.
 func NewRequest(m messages.AwaitTransaction, until time.Time, spare time.Duration) Request {
 	return Request{m, &pending{answer: make(chan messages.Awaited, 1), begun: time.Now(), until: until, spare: spare}}
 }
@@ -57,7 +57,7 @@ func (w *pending) Reply(a messages.Awaited) {
 	}
 }
 
-// Failed sends the answer in place of an actor that failed or ended. It implements
+// Failed sends the answer in place of an actor that failed or ended. Failed implements
 // system.Answerable.
 func (w *pending) Failed(why error) {
 	if errors.Is(why, system.ErrUnhandled) {
@@ -81,16 +81,16 @@ func (w *pending) Ended() bool {
 	}
 }
 
-// GiveUp is called by a caller that no longer waits. It returns true if no waiter was started; in
-// that case none will be. If it returns false, the caller must send ForgetTransaction.
+// A caller that no longer waits calls GiveUp. If the result is true, no waiter was started and none
+// will be. If the result is false, the caller must send ForgetTransaction.
 func (w *pending) GiveUp() bool { return w.stage.CompareAndSwap(onItsWay, givenUp) }
 
-// begin returns whether the session must start a waiter. It returns false if the caller has given
-// up.
+// begin returns whether the session must start a waiter. begin returns false if the caller has
+// given up.
 func (w *pending) begin() bool { return w.stage.CompareAndSwap(onItsWay, waiting) }
 
-// expired returns whether no waiter is needed, because the caller has given up or its time is over.
-// If the time is over, it also answers with view.ErrTimeout.
+// expired returns whether no waiter is needed, because the caller has given up or the time of the
+// request is over. If the time is over, expired also answers the request with view.ErrTimeout.
 func (w *pending) expired() bool {
 	if w.stage.Load() == givenUp {
 		return true
@@ -109,7 +109,7 @@ type reached struct {
 }
 
 // Reached records the level that the transaction has reached with the block at height head. A
-// caller that gives up reads it with Level.
+// caller that gives up reads that level with Level.
 func (w *pending) Reached(l view.ExecutionLevel, head primitives.Height) {
 	w.reached.Store(&reached{l, head})
 }
@@ -122,8 +122,8 @@ func (w *pending) Level() (l view.ExecutionLevel, head primitives.Height, looked
 	return view.LevelNone, 0, false
 }
 
-// BeginTime returns the time from NewRequest to the first call of BeginTime. That call is made when
-// the wait begins or ends. first is false on later calls.
+// BeginTime returns the time from NewRequest to the first call of BeginTime. The waiter makes that
+// call when the wait begins or ends. first is false on all calls after the first.
 func (w *pending) BeginTime() (took time.Duration, first bool) {
 	if !w.timed.CompareAndSwap(false, true) {
 		return 0, false

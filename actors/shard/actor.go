@@ -25,8 +25,8 @@ const (
 	ChunkProducerName = "chunk-producer"
 )
 
-// Actor applies a shard's chunks. It applies them in Receive, on the actor's goroutine, because
-// later messages must see the result.
+// Actor applies a shard's chunks. It applies a chunk in Receive, on the actor's goroutine, because
+// the next messages must see the result.
 type Actor struct {
 	applied messages.Sender[messages.ChunkApplied]
 	// producer and mempool are the Props of the children. The children find each other by name.
@@ -35,12 +35,12 @@ type Actor struct {
 	pool *actor.PID
 }
 
-// Retire is sent by the node to a shard, without a reply. It means that no branch can contain the
-// shard any more. The actor first handles the messages in its mailbox, and so does its mempool,
-// which forwards its transactions to other shards. Then the actor ends.
+// The node sends Retire to a shard actor, without a reply. Retire means that no branch can contain
+// the shard any more. The shard actor and its mempool first handle the messages in their mailboxes.
+// The mempool forwards its transactions to other shards. Then the shard actor ends.
 type Retire struct{}
 
-// New returns a shard's actor. It spawns its children when it starts.
+// New returns a shard's actor. The actor spawns its children when it starts.
 func New(applied messages.Sender[messages.ChunkApplied], producer, mempool *actor.Props) *Actor {
 	return &Actor{applied: applied, producer: producer, mempool: mempool}
 }
@@ -51,8 +51,8 @@ func (a *Actor) Receive(c actor.Context) {
 	case *actor.Started:
 		a.spawn(c)
 	case Retire:
-		// arrives after the mempool's other messages; stopping this actor instead would skip the
-		// rest of its own mailbox
+		// The mempool handles Poison after the messages that are already in its mailbox. Stopping
+		// this actor instead would skip the rest of its own mailbox.
 		c.Poison(a.pool)
 	case *actor.Terminated:
 		if m.Who.Equal(a.pool) {
@@ -74,7 +74,7 @@ func (a *Actor) spawn(c actor.Context) {
 	a.pool = pool
 }
 
-// Handle handles one message other than those about the actor's lifecycle.
+// Handle handles one message that is not about the actor's lifecycle.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
 	case messages.ApplyChunk:

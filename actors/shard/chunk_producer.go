@@ -18,7 +18,7 @@ import (
 // produce_chunk_add_transactions_time_limit).
 const ChooseLimit = 200 * time.Millisecond
 
-// Engine is the part of *engine.Engine that makes chunks. It is called from many goroutines.
+// Engine is the part of *engine.Engine that makes chunks. Many goroutines call it at once.
 type Engine interface {
 	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates,
 		stop func() bool) (*apply.Prepared, error)
@@ -27,8 +27,8 @@ type Engine interface {
 }
 
 // ChunkProducer chooses the transactions of the shard's next chunk from the mempool's candidates,
-// and builds and signs the chunk. It does so in Receive, on the actor's goroutine. So the chunks of
-// one shard are made one after another, those of different shards in parallel.
+// and builds and signs the chunk. It does this work in Receive, on the actor's goroutine. So the
+// chunks of one shard are made one after another, and chunks of different shards in parallel.
 type ChunkProducer struct {
 	engine Engine
 	keys   map[primitives.AccountID]primitives.SecretKey // secret keys of this node's validators

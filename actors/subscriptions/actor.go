@@ -16,8 +16,9 @@ import (
 // Name is the name of the parent of all subscribers.
 const Name = "streams"
 
-// Request is a subscription. The fields above next describe it. The other fields are its state,
-// which its actor, its client and the supervisor share.
+// Request is a subscription. The fields above the field next describe the subscription. The
+// remaining fields are its state, which the actor of the subscription, its client and the
+// supervisor share.
 type Request struct {
 	ID     messages.SubscriberID
 	Query  *view.Subscription
@@ -25,8 +26,8 @@ type Request struct {
 	Chain  Chain
 	Ledger waiter.Ledger
 	Sink   view.Sink
-	// called with true when the subscription begins to need final blocks, and with false when it
-	// stops
+	// the actor calls Wants with true when the subscription begins to need final blocks, and with
+	// false when it no longer needs them
 	Wants func(bool)
 	Gone  func() // called once when the subscription's actor has ended or will not start; may be nil
 
@@ -39,7 +40,7 @@ type Request struct {
 	ended bool
 }
 
-// Offer passes a notice to the sink and returns whether the sink took it. After End it returns
+// Offer passes a notice to the sink and returns whether the sink took it. After End, Offer returns
 // false.
 func (r *Request) Offer(n *view.Notice) bool {
 	r.mu.Lock()
@@ -51,7 +52,8 @@ func (r *Request) Offer(n *view.Notice) bool {
 	return true
 }
 
-// passed records the cursor up to which the actor has read the chain. After End it has no effect.
+// passed records the cursor up to which the actor has read the chain. After End, passed has no
+// effect.
 func (r *Request) passed(at view.Cursor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +62,7 @@ func (r *Request) passed(at view.Cursor) {
 	}
 }
 
-// want calls Wants if yes differs from the last value. After End it has no effect.
+// want calls Wants if yes differs from the last value. After End, want has no effect.
 func (r *Request) want(yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +95,8 @@ func (r *Request) End(why view.EndReason) {
 	r.Sink.End(why, &at)
 }
 
-// Failed ends the subscription if its actor failed or ended. It implements system.Answerable.
+// Failed ends the subscription after its actor has failed or ended. Failed implements
+// system.Answerable.
 func (r *Request) Failed(error) {
 	r.End(view.EndFailed)
 	r.Leave()
@@ -194,7 +197,7 @@ func (o offers) Offer(n *view.Notice) bool              { return o.r.Offer(n) }
 func (o offers) WhenRoom(f func())                      { o.r.Sink.WhenRoom(f) }
 func (o offers) End(why view.EndReason, _ *view.Cursor) { o.r.End(why) }
 
-// Subscriber is the actor of one subscription. It reads the chain with a chainReader.
+// Subscriber is the actor of one subscription. A Subscriber reads the chain with a chainReader.
 type Subscriber struct {
 	r     *Request
 	w     chainReader
@@ -230,7 +233,8 @@ func (a *Subscriber) Receive(c actor.Context) {
 	}
 }
 
-// run lets the reader read. It also arranges for the message that continues the reading later.
+// run lets the reader read. Afterwards it arranges for the message on which the actor continues to
+// read.
 func (a *Subscriber) run(c actor.Context) {
 	if a.state == over {
 		return

@@ -35,19 +35,19 @@ type Chain interface {
 	// Tip returns the newest block of the given finality.
 	Tip(view.RefKind) (view.At, error)
 	// Step returns how the chain of a finality continues after a block. Error: *view.CursorError if
-	// the block is unknown. Recently removed blocks are still known, even if they are not stored
-	// any more.
+	// the block is unknown. Step still knows recently removed blocks, even if the store no longer
+	// has them.
 	Step(after view.At, finality view.RefKind) (Step, error)
-	// Past requests permission to read old blocks from a height on. It does not block. If ok is
-	// true, the reader must call back when it is done. If ok is false, there are too many readers
-	// of old blocks. In that case wake is called once when another try is worthwhile, unless back
-	// is called first.
+	// Past requests permission to read old blocks from a height on. Past does not block. If ok is
+	// true, the reader must call back when it has finished. If ok is false, there are too many
+	// readers of old blocks. In that case Past calls wake once when the reader should call Past
+	// again, unless the reader has called back before.
 	Past(from primitives.Height, wake func()) (back func(), ok bool)
 	// Ahead is a hint that a reader will need the message text of the current head once the head is
-	// final. It does not block.
+	// final. Ahead does not block.
 	Ahead()
 	// Soon is a hint about a block that is not on disk yet: a reader will need the block's message
-	// text as soon as the block is the head. It does not block.
+	// text as soon as the block is the head. Soon does not block.
 	Soon(primitives.Hash)
 	// Digest returns the content of a block. Error: *view.LookupError if the block is not stored.
 	Digest(view.At) (*stream.Digest, error)
@@ -56,13 +56,13 @@ type Chain interface {
 // Step describes how a chain continues after a block.
 type Step struct {
 	Next view.At // next block of the chain; zero: none yet
-	// Lost is set if the block is no longer canonical. It contains the block and its ancestors that
-	// are not canonical either, newest first.
+	// Lost is set if the block is no longer canonical. Lost contains the block and those of its
+	// ancestors that are not canonical either, newest first.
 	Lost []view.At
 	Fork view.At // newest canonical ancestor of the block; only if Lost is set
 }
 
-// Bounds of one subscription.
+// the reader waits for nothing: it can read more blocks now
 const (
 	blocksPerRun = 16 // number of blocks that are read per message to the actor
 	// blocks before a cursor that are searched for transactions that were not final at the cursor
@@ -180,9 +180,9 @@ func wantsTexts(q *view.Subscription) bool {
 	return q.Topic == view.TopicMessages && (!q.Inside || q.Texts.Load())
 }
 
-// dropped handles a block at the cursor that is not stored. It returns whether the block was
-// removed from the chain. If nothing of the block was reported, it moves the cursor to the block
-// before.
+// dropped handles a block at the cursor that is not stored. The result is whether the block was
+// removed from the chain. If the reader has reported nothing of the block, dropped moves the cursor
+// to the block before.
 func (w *chainReader) dropped() bool {
 	s, err := w.chain.Step(w.at.At, w.q.Finality)
 	if err != nil || len(s.Lost) == 0 {
@@ -199,9 +199,9 @@ func (w *chainReader) dropped() bool {
 	return true
 }
 
-// noRoom decides what happens when the sink is full. A reader that has reached the tip before ends
-// if it is now more than the allowed lag behind. A reader of old blocks releases its block while it
-// waits, because there may be many such readers.
+// noRoom decides what happens when the sink is full. A reader that had already reached the tip ends
+// if it is now farther behind than the allowed lag. A reader of old blocks releases the block at
+// its cursor while it waits, because there may be many such readers.
 func (w *chainReader) noRoom() (readState, view.EndReason, error) {
 	if w.live {
 		tip, err := w.chain.Tip(w.q.Finality)
@@ -226,7 +226,7 @@ func (w *chainReader) failed(err error) (readState, view.EndReason, error) {
 }
 
 // tell offers the unsent notices of the block at the cursor. It returns false if the sink has no
-// space for all of them.
+// space for all these notices.
 func (w *chainReader) tell() (done bool, err error) {
 	d := w.pending
 	if d == nil || d.Hash != w.at.Hash {
@@ -261,8 +261,8 @@ func (w *chainReader) tell() (done bool, err error) {
 	return done, nil
 }
 
-// tellTransactions offers notices about the levels that transactions have reached with a block. The
-// cursor's index counts these notices within the block.
+// tellTransactions offers notices about the levels that transactions have reached with the block d.
+// The cursor's index is the number of these notices of the block that were already sent.
 func (w *chainReader) tellTransactions(d *stream.Digest) (bool, error) {
 	t := &w.tracks
 	if t.at != d.At() {
@@ -301,7 +301,7 @@ func (w *chainReader) end() {
 }
 
 // resume finds the transactions that were not final at the cursor. If the cursor's block was only
-// partly reported, it finds those that were not final at the block before.
+// partly reported, resume finds the transactions that were not final at the block before.
 func (w *chainReader) resume() error {
 	if w.q.Topic != view.TopicTransactions {
 		return nil
@@ -333,5 +333,5 @@ func absent(err error) bool {
 	return errors.As(err, &e)
 }
 
-// position returns the heights of a block and of the last final block according to it.
+// position returns the heights of a block and of the block that is final according to that block.
 func position(d *stream.Digest) (head, final primitives.Height) { return d.At().Height, d.Final }

@@ -69,7 +69,8 @@ func (t *openTxs) advance(q *view.Subscription, d *stream.Digest) error {
 }
 
 // executed returns the hashes of an account's transactions that a block executed. A chunk may also
-// include transactions that are no longer valid; they have no outcome and are left out.
+// include transactions that are no longer valid. Such transactions have no outcome, and executed
+// leaves them out.
 func executed(d *stream.Digest, account primitives.AccountID) (hashes []primitives.Hash) {
 	for _, tx := range d.Transactions(account) {
 		if _, ok := d.Executed(tx.Hash()); ok {
@@ -120,8 +121,8 @@ func (t *openTxs) notice(i int) *view.Notice {
 	return &view.Notice{Cursor: m.at, Body: append(b, '}')}
 }
 
-// resume sets t to its state after block d: the transactions that were not final after d, and their
-// levels that were reported up to d.
+// resume sets t to its state after block d: the transactions that were not final after d, and, for
+// each of them, the level that the reader had reported up to d.
 func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger, d *stream.Digest) error {
 	t.at = d.At()
 	var hashes []primitives.Hash

@@ -7,12 +7,13 @@ import (
 )
 
 // BoundedDispatcher runs mailboxes on a bounded number of goroutines, in the order in which they
-// were scheduled. It yields the processor between them. A block wakes thousands of waiters or
-// subscribers; on the process-wide Dispatcher, all of them would run before a request that arrives
-// later. Actors on one BoundedDispatcher must not wait for each other. Safe for concurrent use.
+// were scheduled. Its goroutines yield the processor between mailboxes. A block wakes thousands of
+// waiters or subscribers; on the process-wide Dispatcher, all of them would run before a request
+// that arrives after the block. Actors on one BoundedDispatcher must not wait for each other. Safe
+// for concurrent use.
 type BoundedDispatcher struct {
 	maxGoroutines int
-	yieldEvery    time.Duration // time after which a goroutine yields; 0: it yields after each mailbox
+	yieldEvery    time.Duration // time after which a goroutine yields; 0: each goroutine yields after each mailbox
 
 	mu      sync.Mutex
 	ready   []func()
@@ -25,7 +26,7 @@ func NewBoundedDispatcher(most int, every time.Duration) *BoundedDispatcher {
 	return &BoundedDispatcher{maxGoroutines: most, yieldEvery: every}
 }
 
-// Schedule queues fn. It implements actor.Dispatcher and does not block.
+// Schedule queues fn. Schedule implements actor.Dispatcher and does not block.
 func (d *BoundedDispatcher) Schedule(fn func()) {
 	d.mu.Lock()
 	d.ready = append(d.ready, fn)
@@ -60,6 +61,6 @@ func (d *BoundedDispatcher) run() {
 	}
 }
 
-// Throughput implements actor.Dispatcher. It returns how many messages an actor handles before it
-// checks the time.
+// Throughput implements actor.Dispatcher. The result is how many messages an actor handles before
+// it checks the time.
 func (d *BoundedDispatcher) Throughput() int { return 300 }

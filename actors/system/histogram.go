@@ -52,8 +52,8 @@ func (h *Histogram) Count() (n uint64) {
 }
 
 // Within returns the smallest bound that at least the given share of the durations does not exceed.
-// It returns 0 for an empty histogram. It returns four times the last bound if too many durations
-// exceed the last bound.
+// For an empty histogram, Within returns 0. If no bound has that share, Within returns four times
+// the last bound.
 func (h *Histogram) Within(share float64) time.Duration {
 	all, sum := h.Count(), uint64(0)
 	if all == 0 {

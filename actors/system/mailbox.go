@@ -61,10 +61,9 @@ func (q *queue) take() *item {
 
 // mailbox is the mailbox of one actor, and measures the actor.
 //
-// Problem: protoactor's mailboxes do not know how long a message has waited or how long the
-// current one has run, and its middleware misses a message if its handler panics. A stalled
-// actor would be invisible, and a sender that waits for a reply would wait for its full
-// timeout.
+// Problem: protoactor's mailboxes do not know how long a message has waited or how long the current
+// message has run, and protoactor's middleware misses a message if its handler panics. A stalled
+// actor would be invisible, and a sender that waits for a reply would wait for its full timeout.
 //
 // Invariants:
 //   - Messages are handled one at a time in the order of posting; system messages go first.
@@ -83,8 +82,8 @@ func (q *queue) take() *item {
 //	end: mark dead, unregister from the meter, answer for what is left
 //
 // After timeSlice a reader lets other actors run. timeSlice is a time and not a number of messages,
-// because a hundred small messages would be too small a share among thousands of runnable
-// goroutines. On the process-wide Dispatcher the reader yields the processor. On a
+// because the time for a hundred small messages would be too small a share among thousands of
+// runnable goroutines. On the process-wide Dispatcher the reader yields the processor. On a
 // BoundedDispatcher the mailbox goes to the end of the queue of ready mailboxes.
 //
 // Rejected: bounded mailboxes. They spin when full, and can deadlock actors that send to each
@@ -101,9 +100,11 @@ type mailbox struct {
 	waiting, sys  atomic.Int64
 	started       atomic.Bool // true: Start was called, so the actor has a name and the message Started is queued
 	scheduled     atomic.Bool
-	suspended     bool        // true: the actor has failed, and its supervisor has not decided yet
-	ending        bool        // true: the actor is stopping and handles no user message any more
-	dead          atomic.Bool // true: the actor has ended; messages are dropped, Answerable ones get Failed
+	suspended     bool // true: the actor has failed, and the supervisor has not decided yet what happens to it
+	ending        bool // true: the actor is stopping and handles no user message any more
+	// true: the actor has ended; the mailbox drops messages and calls Failed on those that are
+	// Answerable
+	dead atomic.Bool
 
 	oldest   atomic.Int64 // value of clock() when the oldest waiting message was posted; 0: none waits
 	busy     atomic.Int64 // value of clock() when the handler began the current message; 0: none
@@ -111,11 +112,13 @@ type mailbox struct {
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
-	bounded    bool   // true: the actor runs on a BoundedDispatcher, so it is rescheduled after a time slice
-	work       func() // the method value of process
+	// true: the actor runs on a BoundedDispatcher, so the mailbox is scheduled anew after a time
+	// slice
+	bounded bool
+	work    func() // the method value of process
 }
 
-// timeSlice is how long an actor handles messages before it lets other actors run.
+// timeSlice is how long an actor handles messages before it lets waiting actors run.
 const timeSlice = 2 * time.Millisecond
 
 func newBox(kind string, meter *Meter) *mailbox {
@@ -132,8 +135,8 @@ func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher acto
 	_, b.bounded = dispatcher.(*BoundedDispatcher)
 }
 
-// Start is part of actor.Mailbox. Messages may have been posted before it, from senders that
-// learned the actor's name early.
+// Start is part of actor.Mailbox. Senders that learned the actor's name early may have posted
+// messages before Start.
 func (b *mailbox) Start() {
 	b.started.Store(true)
 	b.schedule()
@@ -179,12 +182,12 @@ func (b *mailbox) process() {
 			b.dispatcher.Schedule(b.work)
 			return
 		}
-		// If run found no message although one was counted, a writer has not linked its item yet.
-		// Yield, so that the writer can link it.
+		// If run found no message although waiting counts one, a writer has not linked its item
+		// yet. Yield, so that the writer can link it.
 		if !some {
 			runtime.Gosched()
 		}
-		// Read this before scheduled is cleared. Afterwards another goroutine may become the
+		// Call systemOnly before scheduled is cleared. Afterwards another goroutine may become the
 		// reader.
 		held := b.systemOnly()
 		b.scheduled.Store(false)
@@ -248,7 +251,8 @@ func (b *mailbox) run() (some, over bool) {
 		m, x.message, some = x.message, nil, true
 		b.waiting.Add(-1)
 		b.oldest.Store(0)
-		if next := x.next.Load(); next != nil { // a writer that posts after this check finds oldest at 0 and sets it
+		// a writer that posts after this check finds oldest at 0 and sets oldest
+		if next := x.next.Load(); next != nil {
 			b.oldest.CompareAndSwap(0, next.at)
 		}
 		if b.dead.Load() {
@@ -267,7 +271,7 @@ func (b *mailbox) run() (some, over bool) {
 	}
 }
 
-// end records that the handler has finished its message, and returns now.
+// end records that the handler has finished the current message. It returns the argument now.
 func (b *mailbox) end(now int64) int64 {
 	if from := b.busy.Swap(0); from != 0 && b.count != nil {
 		b.count.handled.add(now - from)
@@ -276,7 +280,7 @@ func (b *mailbox) end(now int64) int64 {
 	return now
 }
 
-// drop counts a message that no actor will handle, and calls Failed if it is Answerable.
+// drop counts a message that no actor will handle, and calls Failed if the message is Answerable.
 func (b *mailbox) drop(m any) {
 	b.meter.Dropped(b.kind, b.count, m)
 }
@@ -295,7 +299,7 @@ func (s *meteredActor) Receive(c actor.Context) {
 	case *actor.Restarting:
 		s.box.count.restarts.Add(1)
 		defer s.recoverLifecycle(c, nil)
-	case *actor.Stopping: // from now on no child may be spawned, because it would not be stopped
+	case *actor.Stopping: // from now on this actor must spawn no child, because no one would stop that child
 		s.box.ending = true
 		defer s.recoverLifecycle(c, nil)
 	case *actor.Stopped:
@@ -312,10 +316,10 @@ func (s *meteredActor) Receive(c actor.Context) {
 // deferredCrash is a message to self: the actor panicked while it handled a Terminated message.
 type deferredCrash struct{ crash *Crash }
 
-// recoverLifecycle recovers a panic in the handler of a lifecycle message. Otherwise protoactor
-// would skip the rest of its own handling, and an ending actor and its parent would never end.
-// recoverLifecycle passes the crash to then, if then is not nil and the actor is not ending.
-// Otherwise it passes the crash to Meter.Crashed.
+// recoverLifecycle recovers a panic in the handler of a lifecycle message. Without this recovery,
+// protoactor would skip the rest of its own handling of the message, and an ending actor and its
+// parent would never end. recoverLifecycle passes the crash to then, if then is not nil and the
+// actor is not ending. In all other cases it passes the crash to Meter.Crashed.
 func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 	r := recover()
 	if r == nil {
@@ -331,10 +335,10 @@ func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 	}
 }
 
-// retire removes an ended actor's mailbox from the meter and drops its messages.
+// retire removes an ended actor's mailbox from the meter and drops the messages in that mailbox.
 func (b *mailbox) retire() {
 	b.dead.Store(true)
-	b.suspended, b.ending = false, false // run drops later messages instead of keeping them
+	b.suspended, b.ending = false, false // after this, run drops messages instead of keeping them
 	b.meter.unregister(b)
 	for x := b.users.take(); x != nil; x = b.users.take() {
 		b.waiting.Add(-1)

@@ -14,8 +14,8 @@ import (
 // Meter measures all actors of a node, grouped by kind and shard. Actors that belong to clients are
 // grouped by kind only. Safe for concurrent use, except where noted.
 type Meter struct {
-	// Crashed is called with the panic of an actor that was ending. It may be nil. Set it before
-	// the first actor is spawned.
+	// The meter calls Crashed with the panic of an actor that was ending. Crashed may be nil. Set
+	// Crashed before the first actor is spawned.
 	Crashed func(id string, c *Crash)
 
 	mu        sync.Mutex
@@ -30,7 +30,8 @@ func NewMeter() *Meter {
 	return &Meter{counters: map[name]*Counter{}, mailboxes: map[*mailbox]struct{}{}}
 }
 
-// Counter counts messages and their times for the actors of one kind and shard.
+// Counter counts the messages, and adds up the waiting and handling times, of the actors of one
+// kind and shard.
 type Counter struct {
 	name            name
 	waited, handled histogram
@@ -38,14 +39,14 @@ type Counter struct {
 	stalls          atomic.Int64
 }
 
-// Sample is a snapshot of a Counter, with the current state of its actors.
+// Sample is a snapshot of a Counter, with the current state of the actors that it counts.
 type Sample struct {
 	Name     string        // kind of the actors
 	Shard    string        // shard of the actors; empty: none
 	Alive    int64         // number of live actors
 	Mailbox  int64         // number of waiting messages
 	Messages int64         // number of messages handled since the process began
-	Busy     time.Duration // total time spent in handlers, including running ones
+	Busy     time.Duration // total time spent in handlers, including handlers that are still running
 	Oldest   time.Duration // age of the oldest waiting message
 	Since    time.Duration // longest time that a running handler has taken so far
 	Waited   Histogram     // times for which messages waited in mailboxes
@@ -63,7 +64,8 @@ func (s *Sample) Title() string {
 	return s.Name + "/" + s.Shard
 }
 
-// counter returns the counter of a name, and creates it if needed. The caller holds mu.
+// counter returns the counter of a name, and creates the counter if there is none. The caller holds
+// mu.
 func (m *Meter) counter(n name) *Counter {
 	c := m.counters[n]
 	if c == nil {
@@ -148,7 +150,7 @@ type Stall struct {
 }
 
 // Stalls returns the actors whose handler has run for more than limit, or whose oldest message has
-// waited for more than limit. It returns each stall once. Only one goroutine may call it.
+// waited for more than limit. Stalls returns each stall once. Only one goroutine may call it.
 func (m *Meter) Stalls(limit time.Duration) (out []Stall) {
 	now := clock()
 	m.mu.Lock()
@@ -185,7 +187,7 @@ func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 			return
 		}
 		switch d.Message.(type) {
-		case actor.SystemMessage, actor.AutoReceiveMessage: // messages of protoactor itself
+		case actor.SystemMessage, actor.AutoReceiveMessage: // messages of protoactor itself are not counted
 		default:
 			id := ""
 			if d.PID != nil {
@@ -207,8 +209,8 @@ type Instance struct {
 	Oldest   time.Duration // age of the oldest waiting message; 0: none waits
 }
 
-// List returns up to limit live actors, sorted by id, and the number of all live actors. If there are
-// more, it prefers actors that have waiting messages or a running handler.
+// List returns up to limit live actors, sorted by id, and the number of all live actors. If there
+// are more than limit actors, List prefers actors that have waiting messages or a running handler.
 func (m *Meter) List(limit int) (out []Instance, all int) {
 	now := clock()
 	m.mu.Lock()

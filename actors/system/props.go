@@ -31,21 +31,23 @@ var (
 	ErrTimeout = errors.New("actor: no reply in time")
 	// ErrFailed means that an actor failed before it replied, or has ended.
 	ErrFailed = errors.New("actor: the actor failed before it replied")
-	// ErrUnhandled wraps ErrFailed: no actor received the message. Sending it again is safe.
+	// ErrUnhandled wraps ErrFailed: no actor received the message. Sending the message again is
+	// safe.
 	ErrUnhandled = fmt.Errorf("%w: the actor has ended", ErrFailed)
 )
 
 // Dispatcher runs mailboxes on goroutines that it reuses. Safe for concurrent use.
 type Dispatcher struct{ work chan func() }
 
-// NewDispatcher returns a dispatcher. The process uses one (shared); tests create their own.
+// NewDispatcher returns a dispatcher. The process uses one dispatcher (shared); tests create their
+// own dispatchers.
 func NewDispatcher() *Dispatcher { return &Dispatcher{work: make(chan func())} }
 
 // idle is the minimum time for which a goroutine without work is kept. The maximum is twice as
 // long.
 const idle = time.Minute
 
-// Schedule runs fn on an idle goroutine, or on a new one. It does not block.
+// Schedule runs fn on an idle goroutine, or on a new one. Schedule does not block.
 func (d *Dispatcher) Schedule(fn func()) {
 	select {
 	case d.work <- fn:
@@ -54,8 +56,8 @@ func (d *Dispatcher) Schedule(fn func()) {
 	}
 }
 
-// run runs functions until it has had no work for one period of idle. It does not reset its timer
-// for each function, because a reset costs as much as a small message.
+// run runs functions until it has had no function to run for one period of idle. It does not reset
+// its timer for each function, because a reset costs as much as a small message.
 func (d *Dispatcher) run(fn func()) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -75,15 +77,15 @@ func (d *Dispatcher) run(fn func()) {
 	}
 }
 
-// Throughput implements actor.Dispatcher. It returns how many messages a mailbox handles before it
-// checks the time.
+// Throughput implements actor.Dispatcher. The result is how many messages a mailbox handles before
+// it checks the time.
 func (d *Dispatcher) Throughput() int { return 300 }
 
 var shared = NewDispatcher()
 
 // Props returns the protoactor properties of one actor. The actor gets a mailbox that reports to
 // meter under kind, and the process-wide dispatcher unless more overrides it. The result contains
-// the mailbox, so it must be used for one actor only.
+// the mailbox, so the caller must use the result for one actor only.
 func Props(kind string, meter *Meter, producer func() actor.Actor, more ...actor.PropsOption) *actor.Props {
 	b := newBox(kind, meter)
 	opts := append([]actor.PropsOption{
@@ -113,7 +115,7 @@ func NewRequest[Q, R any](q Q) Request[Q, R] {
 // Answer returns the channel that receives the reply.
 func (q Request[Q, R]) Answer() <-chan Answer[R] { return q.answer }
 
-// Reply sends the reply. It does not block.
+// Reply sends the reply. Reply does not block.
 func (q Request[Q, R]) Reply(v R, err error) {
 	select {
 	case q.answer <- Answer[R]{v, err}:
@@ -121,14 +123,14 @@ func (q Request[Q, R]) Reply(v R, err error) {
 	}
 }
 
-// Failed replies with an error. It implements Answerable.
+// Failed replies with an error. Failed implements Answerable.
 func (q Request[Q, R]) Failed(err error) {
 	var none R
 	q.Reply(none, err)
 }
 
 // Ask returns an Asker that sends a Request[Q, R] to pid and waits for the reply until ctx ends or
-// limit has passed. If limit is 0 or negative, it does not wait.
+// limit has passed. If limit is 0 or negative, the Asker does not wait.
 func Ask[Q, R any](root *actor.RootContext, pid *actor.PID, limit time.Duration) messages.Asker[Q, R] {
 	return func(ctx context.Context, q Q) (R, error) {
 		request := NewRequest[Q, R](q)

@@ -15,8 +15,8 @@ var registryOnce sync.Once
 //
 // The first call also shrinks protoactor's process registries for the whole process. A registry has
 // 1024 maps, and each map has SHARD_COUNT parts, each with a lock. With few actors the default of
-// 32 parts has no benefit. It costs 14 MB and several ms at every start. SHARD_COUNT is a global
-// variable that each map reads once. So create no other actor system before this call.
+// 32 parts has no benefit. That default costs 14 MB and several ms at every start. SHARD_COUNT is a
+// global variable that each map reads once. So create no other actor system before this call.
 func NewSystem() *actor.ActorSystem {
 	registryOnce.Do(func() { cmap.SHARD_COUNT = 1 })
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
@@ -27,10 +27,10 @@ const smallRegistryMaps = 16
 
 var template = sync.OnceValue(NewSystem)
 
-// NewSmallSystem returns a system for few actors. A process may have thousands of them, one for
-// each sandbox world. Its registry has 16 maps instead of 1024, which saves 150 kB and 0.2 ms of
-// CPU time. It shares the logger and disabled extensions of a template system. Do not call Shutdown
-// on it.
+// NewSmallSystem returns a system for few actors. A process may have thousands of small systems,
+// one for each sandbox world. The registry of a small system has 16 maps instead of 1024, which
+// saves 150 kB and 0.2 ms of CPU time. A small system shares the logger and the disabled extensions
+// of a template system. Do not call Shutdown on a small system.
 func NewSmallSystem() *actor.ActorSystem {
 	s := *template()
 	maps := make([]cmap.ConcurrentMap, smallRegistryMaps)

@@ -50,8 +50,8 @@ type Actor struct {
 	branch  messages.Branch
 	waiters map[messages.Address]*waiter
 	groups  map[primitives.Hash]*group
-	// byID contains the groups by watched id. Most ids have one group. An id has several if a
-	// client waits for a receipt id as if it were a transaction.
+	// byID contains the groups by watched id. Most ids have one group. An id has several groups if
+	// a client waits for a receipt's id as if that id were a transaction's.
 	byID map[primitives.Hash][]*group
 	// groups with outcomes in a block that is not final, by the block's height
 	byFinal map[primitives.Height]map[*group]struct{}
@@ -59,18 +59,19 @@ type Actor struct {
 	expires useHeap                        // all waiters with a Use, lowest expiry height first
 	touched []*group                       // groups that must be informed about the current block
 	doubts  []*waiter                      // waiters whose Use the current block changed (see markDoubt)
-	dropped []messages.TransactionsDropped // drops that are reported when the head reaches their Tip
+	dropped []messages.TransactionsDropped // drops that the actor reports when the head reaches their Tip
 }
 
-// group contains the waiters of one transaction. They share the ids of the transaction's receipts.
+// group contains the waiters of one transaction. The waiters share the ids of the transaction's
+// receipts.
 type group struct {
 	hash    primitives.Hash
 	waiters []*waiter
 	ids     []primitives.Hash
 	finals  []primitives.Height // keys in byFinal under which the group is stored
 	news    []messages.Executed // outcomes of the group's transaction in the current block
-	// held are outcomes that the waiters do not need yet (see mayHold). They get them with the next
-	// Progress about a block.
+	// held are outcomes that the waiters do not need yet (see mayHold). The waiters get these
+	// outcomes with the next Progress about a block.
 	held    []messages.Executed
 	others  int  // number of waiters without Watch.FinalOnly
 	touched bool // true: the group is in Actor.touched
@@ -86,7 +87,8 @@ type waiter struct {
 	final   bool         // Watch.FinalOnly
 }
 
-// New returns an actor that knows the chain up to at. Later blocks must be sent to it.
+// New returns an actor that knows the chain up to at. The node must send the actor all blocks after
+// that position.
 func New(at messages.Position, out Out) *Actor {
 	// Outcomes of earlier blocks are not needed, because waiters read them from the store.
 	return &Actor{
@@ -147,8 +149,8 @@ func (a *Actor) reportDueDrops() {
 	})
 }
 
-// Len returns the number of waiters, and the number of ids, heights and keys under which they are
-// indexed.
+// Len returns the number of waiters, and the number of ids, heights and keys under which waiters
+// are indexed.
 func (a *Actor) Len() (waiters, things int) {
 	return len(a.waiters), len(a.byID) + len(a.byFinal) + len(a.byKey) + len(a.expires.list)
 }
@@ -206,7 +208,7 @@ func (a *Actor) watch(m *messages.Watch) {
 	}
 }
 
-// add makes a group watch an id. It returns false if the group watched it already.
+// add makes a group watch an id. add returns false if the group already watched that id.
 func (a *Actor) add(g *group, id primitives.Hash) (fresh bool) {
 	at := a.byID[id]
 	if slices.Contains(at, g) {
@@ -242,7 +244,7 @@ func (a *Actor) addUse(w *waiter, u messages.Use) {
 	a.expires.push(w)
 }
 
-// removeUse removes a waiter from both heaps.
+// removeUse removes a waiter from the heap of its access key and from the heap of expiry.
 func (a *Actor) removeUse(w *waiter) {
 	if w.use.Key == "" {
 		return
@@ -315,7 +317,8 @@ func (a *Actor) touch(g *group) {
 }
 
 // markDoubt records that the current block changed the key or expiry on which a waiter's
-// transaction depends. The waiter leaves both heaps, so it is informed once.
+// transaction depends. markDoubt removes the waiter from the heap of its key and from the heap of
+// expiry, so the waiter is informed once.
 func (a *Actor) markDoubt(w *waiter) {
 	a.removeUse(w)
 	if !w.doubt {
@@ -326,8 +329,9 @@ func (a *Actor) markDoubt(w *waiter) {
 
 func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	if !m.IsHead || m.Height() <= a.at.Head {
-		// Either the block is of a side branch: if that branch becomes canonical, waiters read its
-		// outcomes again. Or the block was in the mailbox when the actor started at a later head.
+		// Either the block is of a side branch: if that branch becomes canonical, waiters read the
+		// outcomes of the branch from the store. Or the block was already in the mailbox when the
+		// actor started, at a head that includes this block.
 		return
 	}
 	before := a.at.Final
@@ -385,9 +389,10 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 const maxHeld = 16
 
 // mayHold returns whether the waiters of a group need no Progress about the current block. That is
-// so if all of them wait for FINAL, and the transaction cannot be FINAL yet, because a block with one
-// of its outcomes is not final. The block that includes the transaction is always reported, so that
-// each waiter knows that it is included. So a transfer takes two reports instead of five.
+// so if all of them wait for FINAL, and the transaction cannot be FINAL yet, because a block with
+// one of its outcomes is not final. The actor always reports the block that includes the
+// transaction, so that each waiter knows of the inclusion. So a transfer takes two reports instead
+// of five.
 func (a *Actor) mayHold(g *group) bool {
 	if g.others > 0 || len(g.finals) == 0 || len(g.held) > maxHeld {
 		return false
@@ -420,7 +425,7 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 			}
 			for _, g := range list {
 				a.touch(g)
-				if len(g.news) == 0 { // an included transaction needs no check of its nonce any more
+				if len(g.news) == 0 { // an included transaction needs no further check of its nonce
 					for _, w := range g.waiters {
 						a.removeUse(w)
 					}
@@ -435,8 +440,8 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	}
 }
 
-// noteKeyChanges marks the waiters whose transaction's nonce the block has used up. It also marks
-// waiters whose Use.Key no longer has a nonce (see storedNonce).
+// noteKeyChanges marks the waiters whose transaction's nonce the block has used up, and the waiters
+// whose Use.Key no longer has a nonce (see storedNonce).
 func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	for s := range m.Shards {
 		changes := m.Shards[s].Changes
@@ -464,8 +469,8 @@ func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	}
 }
 
-// storedNonce returns the nonce in the value of a Use.Key. It returns false if there is no nonce:
-// the access key was deleted or, for a Use without an access key, the account was deleted or
+// storedNonce returns the nonce in the value of a Use.Key. storedNonce returns false if there is no
+// nonce: the access key was deleted or, for a Use without an access key, the account was deleted or
 // initialized.
 func storedNonce(key, value []byte) (primitives.Nonce, bool) {
 	if primitives.TrieColumn(key[0]) != primitives.ColAccount {

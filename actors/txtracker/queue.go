@@ -1,6 +1,7 @@
 package txtracker
 
-// Indices into waiter.place. A waiter whose Use is watched is in both heaps.
+// Indices into waiter.place. A waiter whose Use is watched is in a heap by nonce and in the heap by
+// expiry.
 const (
 	byNonce  = iota // index of the heap of an access key's waiters, lowest nonce first
 	byExpiry        // index of the heap of all waiters, lowest expiry height first

@@ -130,7 +130,7 @@ type Life struct {
 type Rekeyed struct{ Key primitives.SecretKey }
 
 // Heard is a message of a peer. The actor calls Done when it has read the message, so that the peer
-// may send another.
+// may send the next message.
 type Heard struct {
 	consensus.Received
 	Done func()
@@ -159,7 +159,8 @@ type jobPanic struct {
 	stack  []byte
 }
 
-// Actor steps the consensus core and carries out its effects. Only its own goroutine may use it.
+// Actor steps the consensus core and carries out the effects that the core returns. Only its own
+// goroutine may use it.
 type Actor struct {
 	o       Options
 	core    *consensus.Node // consensus core; nil: not started, or stopped
@@ -218,7 +219,7 @@ func (a *Actor) start() {
 		a.halt(err)
 		return
 	}
-	if again { // messages to a failed actor are lost, so repeat their effects
+	if again { // messages to a failed actor are lost, so repeat the effects that the lost messages would have had
 		a.stored()
 		a.o.Out.Again()
 	}
@@ -418,7 +419,7 @@ func (a *Actor) jobDone(m *jobDone) {
 	a.drained()
 }
 
-// stored handles the engine's callback: blocks are on disk, or writing them failed.
+// stored handles the engine's callback: blocks are on disk, or writing blocks failed.
 func (a *Actor) stored() {
 	if a.core != nil {
 		a.step(consensus.Persisted{})

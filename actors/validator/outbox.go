@@ -22,16 +22,16 @@ import (
 //
 // Outline:
 //
-//	put (actor): replace the pending row by the newer one; append the messages
+//	put (actor): replace the pending row by the new row; append the messages
 //	run (goroutine): take row and messages at once; write the row with one fsync; send the messages
 //
 // A row contains everything that was signed so far. So the newest row suffices, and one write
 // covers all steps since the last write.
 //
 // While the disk is full, nothing is sent: a validator that cannot store blocks must not sign
-// messages about them. Its messages are dropped, as if the network had lost them. The row is kept,
-// and is written once there is disk space. Any other write error ends the outbox and halts the
-// node.
+// messages about them. The outbox drops the messages, as if the network had lost them. It keeps the
+// row, and writes the row once there is disk space. Any other write error ends the outbox and halts
+// the node.
 //
 // Rejected: one journal write for each signature. Rejected: storing the messages too. Peers request
 // lost messages again.
@@ -76,7 +76,7 @@ func (w *outbox) put(row []byte, list []consensus.Send) {
 	w.wake.Signal()
 }
 
-// close ends the outbox and waits for its goroutine. Unsent messages are dropped.
+// close ends the outbox and waits for its goroutine. close drops unsent messages.
 func (w *outbox) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -100,7 +100,8 @@ func (w *outbox) run() {
 		}
 		if row != nil {
 			err := w.save(row)
-			if storage.IsFull(err) { // this row or a newer one is written later
+			// the goroutine writes this row, or the row that replaces it, when there is disk space
+			if storage.IsFull(err) {
 				w.postpone(row)
 				continue
 			}
@@ -118,8 +119,8 @@ func (w *outbox) run() {
 // fullPause is the time between two writes of a row while the disk is full.
 const fullPause = 100 * time.Millisecond
 
-// postpone keeps the row for the next write, unless put has brought a newer row. It returns after
-// fullPause or when the outbox is closed.
+// postpone keeps the row for the next write, unless put has stored a newer row since. postpone
+// returns after fullPause or when the outbox is closed.
 func (w *outbox) postpone(row []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,7 +27,7 @@ type Moves struct{ now atomic.Pointer[Moved] }
 type Moved struct {
 	Held     []primitives.ShardID
 	Incoming []engine.CatchupProgress
-	// number of shards that were added to the tracked ones and removed from them since the start
+	// number of shards that this node began to track and that it ceased to track since its start
 	In, Out uint64
 }
 
@@ -69,8 +69,8 @@ func held(at *engine.BlockNode) (out []primitives.ShardID) {
 	return out
 }
 
-// moveShards lets the schedule catch up and remove shards. It does so only if the schedule may have
-// work, no block is being imported or written, and the flat head is not advancing.
+// moveShards lets the schedule catch up and remove shards. moveShards does so only if the schedule
+// may have work, no block is being imported or written, and the flat head is not advancing.
 func (a *Actor) moveShards() {
 	if a.core == nil || a.schedule == nil || !a.movesDue || !a.core.Idle() || len(a.inFlight) > 0 {
 		return
@@ -92,7 +92,7 @@ func (a *Actor) moveShards() {
 	}
 	now := held(a.o.Engine.Tip())
 	a.publishMoves(now)
-	if a.schedule.More() { // handle the other messages in the mailbox first
+	if a.schedule.More() { // handle the messages that are already in the mailbox first
 		a.self(continueMoves{a})
 	}
 	if !slices.Equal(now, a.held) {

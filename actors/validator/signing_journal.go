@@ -20,17 +20,17 @@ import (
 // Invariants:
 //   - At any time at least one of the two slots holds a whole row.
 //   - When Write returns, the row is on disk.
-//   - A journal that has data but no readable row is an error. It is never treated as empty.
+//   - A journal that has data but no readable row is an error. Such a journal is never treated as empty.
 //
 // Outline: two files, the slots, are written alternately. A slot contains a sequence number, the
 // length of the row, a SHA-256 of these two and the row, the row, and zeros up to a multiple of
 // slotGrain. The valid slot with the highest sequence number counts; a slot is valid if its hash
 // matches. The file's length rarely changes, so a write syncs only data. The first write goes to
-// slot 1. So an empty slot 0 means that at most the first write was begun. In that case nothing
-// unrecorded was sent, because messages are sent after the write.
+// slot 1. So an empty slot 0 means that at most the first write was begun. In that case the
+// validator has sent no unrecorded signature, because it sends messages after the write.
 //
-// Rejected: appending to one file. It grows and must be truncated. Rejected: renaming a new file
-// over the old one. Each write would need a sync of the folder.
+// Rejected: appending to one file. That file grows and must be truncated. Rejected: renaming a new
+// file over the old one. Each write would need a sync of the folder.
 //
 // Not safe for concurrent use.
 type Journal struct {
@@ -43,12 +43,12 @@ type Journal struct {
 const (
 	slotHead = 8 + 8 + 32
 	maxRow   = 1 << 24
-	// slotGrain is a size in bytes. The length of a slot file is a multiple of it.
+	// slotGrain is a size in bytes. The length of each slot file is a multiple of slotGrain.
 	slotGrain = 4096
 )
 
-// OpenJournal opens or creates the files path.0 and path.1. It fails if they contain data but no
-// readable row.
+// OpenJournal opens or creates the files path.0 and path.1. OpenJournal fails if these files
+// contain data but no readable row.
 func OpenJournal(path string) (_ *Journal, err error) {
 	f := new(Journal)
 	defer func() {
@@ -61,7 +61,8 @@ func OpenJournal(path string) (_ *Journal, err error) {
 		name := fmt.Sprintf("%s.%d", path, i)
 		if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 			made = true
-			// An empty slot 0 is valid, because only the second write goes to it.
+			// An empty slot 0 is valid, because the first write goes to slot 1 and the second one
+			// to slot 0.
 		} else if err == nil && i == 0 {
 			first = info.Size() == 0
 		}
@@ -80,7 +81,7 @@ func OpenJournal(path string) (_ *Journal, err error) {
 	if held && f.seq == 0 && !first {
 		return nil, errUnreadable(path)
 	}
-	if made { // sync the names of new files before their contents are written
+	if made { // sync the names of new files before writing their contents
 		dir, err := os.Open(filepath.Dir(path))
 		if err != nil {
 			return nil, err
@@ -131,7 +132,7 @@ func sumOf(head, row []byte) (sum [32]byte) {
 	return sum
 }
 
-// Row returns the newest row, or nil if nothing was signed. The caller must not change it.
+// Row returns the newest row, or nil if nothing was signed. The caller must not change the row.
 func (f *Journal) Row() []byte { return f.row }
 
 // Write stores a new row. The row is on disk when Write returns. The journal keeps row.
@@ -162,15 +163,15 @@ func (f *Journal) Close() {
 }
 
 // Signed returns the sequence number of the newest row in the journal files at path, which may be
-// copies. 0 means that no row is readable. It opens the files for reading only.
+// copies. 0 means that no row is readable. Signed opens the files for reading only.
 func Signed(path string) (seq uint64, err error) {
 	seq, _, _, err = newest(path)
 	return seq, err
 }
 
-// ReadRow returns the newest row in the journal files at path, or nil if nothing was signed. It
-// returns an error if the files contain data but no readable row. It opens the files for reading
-// only.
+// ReadRow returns the newest row in the journal files at path, or nil if nothing was signed.
+// ReadRow returns an error if the files contain data but no readable row. It opens the files for
+// reading only.
 func ReadRow(path string) ([]byte, error) {
 	seq, row, lost, err := newest(path)
 	if err == nil && seq == 0 && lost {

@@ -12,8 +12,9 @@ import (
 )
 
 // Records contains the known outcomes of awaited transactions. There is one record for each
-// transaction and branch. All waiters of the transaction share it, and it is deleted with the last
-// of them. Thousands of clients may wait for a transaction with a thousand receipts. Safe for
+// transaction and branch. All waiters of the transaction share the record, and release of the last
+// waiter deletes it. Without sharing, memory would grow with the waiters times the receipts of a
+// transaction: thousands of clients may wait for one transaction with a thousand receipts. Safe for
 // concurrent use.
 type Records struct {
 	maxOutcomes int64 // maximum number of outcomes in all records
@@ -23,9 +24,9 @@ type Records struct {
 	lookups     atomic.Uint64
 }
 
-// key identifies a record. attempt separates waits that began after a reorganisation made an
-// earlier answer invalid. Until txtracker reports the reorganisation, the earlier record may
-// contain outcomes of the replaced branch.
+// key identifies a record. attempt separates waits that began after a reorganisation made the
+// answer of a previous wait invalid. Until txtracker reports the reorganisation, the record of the
+// previous attempt may contain outcomes of the replaced branch.
 type key struct {
 	tx      primitives.Hash
 	branch  messages.Branch
@@ -72,7 +73,8 @@ func (s *Records) acquire(k key) *record {
 	return r
 }
 
-// release undoes acquire. The record is deleted with its last waiter.
+// release undoes acquire. When the last waiter of a record has released it, release deletes the
+// record.
 func (s *Records) release(r *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +85,7 @@ func (s *Records) release(r *record) {
 }
 
 // record contains the known outcomes of one transaction. Its waiters may be at different blocks.
-// Each sees only the outcomes up to its own position.
+// Each waiter sees only the outcomes up to its own position.
 type record struct {
 	key     key
 	of      *Records // owner of the shared record; nil: only one Machine uses the record
@@ -100,8 +102,8 @@ type record struct {
 	levels       []reached // recently computed levels of a large transaction
 }
 
-// knownOutcome is the part of an outcome that determines levels. It leaves out logs, result and
-// profile, which may be large.
+// knownOutcome is the part of an outcome that determines levels. knownOutcome leaves out logs,
+// result and profile, which may be large.
 type knownOutcome struct {
 	status  primitives.StatusKind
 	sends   []primitives.Hash
@@ -117,8 +119,8 @@ type reached struct {
 	level view.ExecutionLevel
 }
 
-// maxReached is the maximum number of cached levels. It can be small, because waiters are only a
-// few blocks apart.
+// maxReached is the maximum number of cached levels. maxReached can be small, because the waiters
+// of a record are only a few blocks apart.
 const maxReached = 8
 
 func newRecord(k key) *record {
@@ -127,7 +129,7 @@ func newRecord(k key) *record {
 	return r
 }
 
-// clear deletes the outcomes. It is called when they may not be canonical.
+// clear deletes the outcomes. The waiter calls clear when the outcomes may not be canonical.
 func (r *record) clear() {
 	r.outcomes.clear()
 	r.heights, r.levels, r.lastProgress, r.read, r.upto = nil, nil, 0, false, 0
@@ -182,7 +184,8 @@ func (r *record) addProgress(m *messages.Progress) {
 }
 
 // readStored reads stored outcomes up to height head. It returns the ids without an outcome that
-// the caller must watch, because no other waiter will. It does not repeat reads of other waiters.
+// the caller must watch, because no other waiter of the record watches them. readStored does not
+// repeat reads that another waiter of the record has made.
 func (r *record) readStored(l Ledger, head primitives.Height) (watch []primitives.Hash, err error) {
 	if r.of != nil && r.read && head <= r.upto {
 		return nil, nil

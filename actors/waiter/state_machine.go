@@ -28,7 +28,7 @@ type Machine struct {
 	tx      primitives.Hash
 	until   view.ExecutionLevel
 	attempt int
-	records *Records // shared records; nil: the machine has a record of its own
+	records *Records // shared records; nil: the machine has its own record
 	branch  messages.Branch
 	rec     *record           // known outcomes of the transaction; nil: none
 	at      messages.Position // position of the last Progress; results are for this position
@@ -69,8 +69,8 @@ type Decision struct {
 	Level view.ExecutionLevel
 }
 
-// Step applies a Progress. The caller must apply them in the order of blocks, so that the first
-// block that satisfies the wait sets Done.
+// Step applies a Progress. The caller must apply the Progress messages in the order of blocks, so
+// that the first block that satisfies the wait sets Done.
 func (c *Machine) Step(m *messages.Progress) Decision {
 	c.at = m.At
 	c.switchRecord(m)
@@ -85,11 +85,12 @@ func (c *Machine) Step(m *messages.Progress) Decision {
 	return d
 }
 
-// Forget drops all outcomes after a restart of txtracker, because they may not be canonical.
+// Forget drops all outcomes after a restart of txtracker, because the dropped outcomes may not be
+// canonical.
 func (c *Machine) Forget() { c.Leave() }
 
-// begin sets the position as of which no block includes the transaction. It returns false and does
-// nothing after a Progress.
+// begin sets the position as of which no block includes the transaction. After a Progress, begin
+// does nothing and returns false.
 func (c *Machine) begin(at messages.Position) bool {
 	if c.at != (messages.Position{}) {
 		return false
@@ -134,8 +135,8 @@ type Ledger interface {
 }
 
 // Read reads stored outcomes up to the position. It returns the ids without an outcome that
-// txtracker does not watch yet. Their outcomes may be stored at any time. So the caller must watch
-// these ids, and must call Read again once the watch is confirmed.
+// txtracker does not watch yet. The outcome of such an id may be stored at any time. So the caller
+// must watch these ids, and must call Read again once txtracker has confirmed the watch.
 func (c *Machine) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 	c.rec.mu.Lock()
 	defer c.rec.mu.Unlock()
@@ -187,7 +188,7 @@ func (c *Machine) Level() view.ExecutionLevel {
 	return c.rec.level(c.at)
 }
 
-// Outcome implements txstatus.Source. Only a machine with a record of its own returns outcomes.
+// Outcome implements txstatus.Source. A machine that shares its record returns no outcomes.
 func (c *Machine) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	e := c.executed(id)
 	if e == nil || e.outcome == nil {
@@ -202,8 +203,8 @@ func (c *Machine) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
 	return e != nil && e.refund == id
 }
 
-// IsFinal implements txstatus.Source. All known outcomes are canonical, so it only compares the
-// block's height with the final height.
+// IsFinal implements txstatus.Source. All known outcomes are canonical, so IsFinal only compares
+// the block's height with the final height.
 func (c *Machine) IsFinal(block primitives.Hash) bool {
 	if c.rec == nil {
 		return false

@@ -2,8 +2,8 @@ package waiter
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// table is a small map that keeps the order of insertion. It has an index only when it is large:
-// most transactions have two or three outcomes, and there are thousands of waiters.
+// table is a small map that keeps the order of insertion. A table has an index only when it is
+// large: most transactions have two or three outcomes, and there are thousands of waiters.
 type table[T any] struct {
 	rows  []row[T]
 	index map[primitives.Hash]int // index in rows by hash; nil: there are at most unindexedRows rows

@@ -187,7 +187,7 @@ func (w *Writer) put(ctx context.Context, key string, text []byte) error {
 // that Last skips. A crash leaves at most one.
 const halves = 16
 
-// Last returns the last complete block in the bucket; nil: there is none. It takes some dozens of
+// Last returns the last complete block in the bucket; nil: there is none. Last makes some dozens of
 // requests, independent of the number of blocks.
 func (w *Writer) Last(ctx context.Context) (*indexer.Cursor, error) {
 	below := ^primitives.Height(0)
@@ -205,7 +205,8 @@ func (w *Writer) Last(ctx context.Context) (*indexer.Cursor, error) {
 	return nil, fmt.Errorf("%w: at its end more than %d heights have no block.json, the first at height %d", ErrBucket, halves-1, below)
 }
 
-// cursor returns the cursor of the block at a height; nil: it has no block.json.
+// cursor returns the cursor of the block at a height; nil: the bucket has no block.json for that
+// height.
 func (w *Writer) cursor(ctx context.Context, h primitives.Height) (*indexer.Cursor, error) {
 	var text []byte
 	err := w.try(ctx, "read the last block", func(ctx context.Context) error {
@@ -230,7 +231,8 @@ func (w *Writer) cursor(ctx context.Context, h primitives.Height) (*indexer.Curs
 	return &indexer.Cursor{Height: h, Hash: b.Header.Hash}, nil
 }
 
-// greatest returns the greatest height with objects below another height.
+// greatest returns the greatest height less than below at which the bucket has objects. ok is false
+// if there is none.
 func (w *Writer) greatest(ctx context.Context, below primitives.Height) (last primitives.Height, ok bool, err error) {
 	at, ok, err := w.first(ctx, 0, below)
 	if err != nil || !ok {

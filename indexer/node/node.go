@@ -92,7 +92,7 @@ func (o *Options) Load() (*home.Home, error) {
 // Under starts a node with the options of package daemon.
 func Under(o daemon.Options) (*Node, error) {
 	o.InProcess, o.Restarts = true, true
-	if o.Home.Config.Network.On() { // it produces no blocks in a network, even with a validator key
+	if o.Home.Config.Network.On() { // a node in a network produces no blocks here, even with a validator key
 		o.Home.ValidatorKey = nil
 	}
 	h, err := daemon.Start(o)
@@ -122,7 +122,7 @@ func (n *Node) settings() indexer.Config {
 }
 
 // Config returns the stream settings of config.json (troupe.stream) with this node as the source.
-// If Resumes returns true, the caller must set the SyncMode, because it has the cursor.
+// If Resumes returns true, the caller must set the SyncMode, because the caller has the cursor.
 func (n *Node) Config() indexer.Config { return n.config }
 
 // Resumes returns whether config.json asks to continue after the stored cursor (FromInterruption).
@@ -131,8 +131,8 @@ func (n *Node) Resumes() bool { return n.options.Home.Config.Stream.SyncMode == 
 // stopLimit is the maximum time for which Close waits for the node to stop.
 const stopLimit = 30 * time.Second
 
-// watch restarts the node when it asks for that, for example after a state sync, and records when
-// it ends by itself.
+// watch restarts the node when the node asks for a restart, for example after a state sync, and
+// records the error when the node ends by itself.
 func (n *Node) watch(ctx context.Context) {
 	defer close(n.over)
 	for {

@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Accounts lists the accounts at the head whose names begin with a prefix, in byte order. It
-// returns at most limit accounts that come after the account after. If after is empty, it begins
-// with the first account. more is set if there are further accounts. The list lacks accounts of
-// shards that this node does not track. On a fork it also lacks accounts that only the forked chain
-// has written. Errors: those of find for the head, and the context's.
+// Accounts lists the accounts at the head whose names begin with a prefix, in byte order. Accounts
+// returns at most limit accounts that come after the account `after`. If `after` is empty, the list
+// begins with the first account. more is set if there are further accounts. The list lacks accounts
+// of shards that this node does not track. On a fork it also lacks accounts that only the forked
+// chain has written. Errors: the errors of find for the head, and the context's error.
 func (b *Backend) Accounts(ctx context.Context, prefix, after string, limit int) (ids []primitives.AccountID, more bool, err error) {
 	tail := b.Engine.Store().Tip().Tail
 	k, err := b.find(view.BlockRef{Kind: view.RefOptimistic})

@@ -24,8 +24,8 @@ type Options struct {
 	VM      *vm.VM // VM whose counters Status reports
 	Genesis *genesis.Config
 	Submit  Submitter
-	// Halted returns why the node accepts no blocks, or nil if it does. The pointer does not change
-	// until the reason changes.
+	// Halted returns why the node accepts no blocks, or nil if the node accepts them. The pointer
+	// does not change until the reason changes.
 	Halted    func() *view.Halted
 	Version   view.Version
 	RPCAddr   string // value of rpc.addr in config.json
@@ -59,7 +59,7 @@ type Network interface {
 	Syncing() (bool, primitives.Height)
 }
 
-// Lagging is the Network of a replica, which also reports how far it is behind its writer.
+// Lagging is the Network of a replica, which also reports how far the replica is behind its writer.
 type Lagging interface {
 	Lag() *view.Replica
 }
@@ -110,8 +110,9 @@ func of(o Options, past *past, genesisJSON []byte) *Backend {
 // validator.
 func (b *Backend) Rekeyed(key *primitives.KeyFile) { b.validator.Store(key) }
 
-// Child returns a backend for a chain instance that branched off this one. change modifies a copy
-// of the options. Both backends share the encoded genesis and the limit on historical readers.
+// Child returns a backend for a chain instance that branched off the one of b. change modifies a
+// copy of the options of b. The new backend and b share the encoded genesis and the limit on
+// historical readers.
 func (b *Backend) Child(change func(*Options)) *Backend {
 	o := b.Options
 	change(&o)
@@ -129,14 +130,14 @@ type block struct {
 	ref   storage.BlockRef
 	entry *engine.BlockNode // the block in memory; nil: not in memory
 	rec   *storage.Record   // the stored block; nil: not read yet
-	ahead bool              // the block is not persisted yet, so only entry has its data
+	ahead bool              // the block is not persisted yet, so only entry has the block's data
 }
 
-// errAhead means that a block is not persisted yet and that the requested data of it is not in
-// memory.
+// errAhead means that a block is not persisted yet and that the requested data of that block is not
+// in memory.
 var errAhead = errors.New("backend: the block is not on disk yet, and the requested part of it is not in memory")
 
-// find resolves a reference to a block. It returns a *view.LookupError if there is no such block.
+// find resolves a reference to a block. find returns a *view.LookupError if there is no such block.
 func (b *Backend) find(r view.BlockRef) (*block, error) {
 	e := b.Engine
 	switch r.Kind {
@@ -199,8 +200,8 @@ func (b *Backend) byHeight(height primitives.Height) (*block, error) {
 	}
 	rec, err := b.Engine.Store().BlockAt(height)
 	if gone(err) {
-		// The error for a collected block names its hash. neard, too, keeps the hash of every
-		// height.
+		// The error for a collected block names its hash. neard, too, keeps the hashes of collected
+		// blocks by height.
 		if hash, err := b.Engine.Store().CollectedAt(height); err == nil {
 			return nil, view.UnknownBlock(hash)
 		}
@@ -291,7 +292,7 @@ func (b *Backend) layout(h *primitives.BlockHeader) (l primitives.ShardLayout, e
 	return l, err
 }
 
-// GenesisConfig returns the JSON of genesis_config. The caller must not change it.
+// GenesisConfig returns the JSON of genesis_config. The caller must not change the result.
 func (b *Backend) GenesisConfig() ([]byte, error) { return b.genesisJSON, nil }
 
 // ProtocolConfig returns the protocol configuration in force at a block.
@@ -358,7 +359,7 @@ func (b *Backend) Health() error {
 	return nil
 }
 
-// NetworkInfo lists the node's peers. It is empty for a node without a network.
+// NetworkInfo lists the node's peers. The list is empty for a node without a network.
 func (b *Backend) NetworkInfo() (*view.NetworkInfo, error) {
 	if b.Network != nil {
 		return b.Network.Info(), nil
@@ -399,8 +400,8 @@ func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
 	return v, err
 }
 
-// nextEpoch returns the epoch of k's child on the head's chain. It returns ErrUnknownEpoch if k is
-// the head or is not on that chain.
+// nextEpoch returns the epoch of k's child on the head's chain. nextEpoch returns ErrUnknownEpoch
+// if k is the head or is not on that chain.
 func (b *Backend) nextEpoch(k *block) (of primitives.EpochID, err error) {
 	store := b.Engine.Store()
 	ref, err := store.NextBlock(k.ref.Height + 1)

@@ -35,8 +35,8 @@ type authored struct {
 }
 
 // authorSlots is the size of the cache of block producers. The index is the first byte of the block
-// hash. The cache helps because clients query the last few blocks repeatedly. Computing a producer
-// hashes while it holds the lock of the epoch manager.
+// hash. The cache helps because clients query the last few blocks repeatedly. The computation of a
+// producer hashes while it holds the lock of the epoch manager.
 const authorSlots = 256
 
 // producer returns the account that produced a block.
@@ -97,7 +97,7 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 }
 
 // loadChunk reads a chunk from the store. After state sync, a node has only the headers of earlier
-// chunks. As in neard, such a chunk is reported as unknown.
+// chunks. As in neard, loadChunk reports such a chunk as unknown.
 func (b *Backend) loadChunk(hash primitives.Hash, shard primitives.ShardID, in *block) (primitives.AccountID, *primitives.Chunk, error) {
 	c, err := engine.LoadChunk(in.rec, shard)
 	if gone(err) {
@@ -143,10 +143,11 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 
 // author returns a chunk with its producer. It sets the chunk's HeightIncluded to the height of the
 // block; the produced chunk does not contain this height. Before protocol version 87, the block's
-// epoch and its parent's height determine the producer. From version 87 on, the two previous blocks
-// do so too. These blocks may be collected, but their records are kept somewhat longer.
+// epoch and its parent's height determine the producer. From version 87 on, the producer also
+// depends on the two previous blocks. Garbage collection may have removed these blocks, but it
+// keeps the records about them somewhat longer.
 func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountID, *primitives.Chunk, error) {
-	chunk := *made // copy, because other goroutines read made
+	chunk := *made // copy, because other goroutines read *made
 	chunk.Header.HeightIncluded = in.ref.Height
 	c := &chunk
 	var of primitives.EpochID
@@ -179,8 +180,8 @@ func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountI
 	return id, c, err
 }
 
-// collectedInfo returns a function that finds the BlockInfo of a block below the tail. In later
-// calls it finds the BlockInfo of the parent of the previous result.
+// collectedInfo returns a function that finds the BlockInfo of a block below the tail. Each further
+// call of that function finds the BlockInfo of the parent of the previous result.
 func (b *Backend) collectedInfo(at storage.BlockRef) func(primitives.Hash) (*epoch.BlockInfo, error) {
 	return func(hash primitives.Hash) (*epoch.BlockInfo, error) {
 		ref := at

@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// CallFunction runs a view method of a contract in the pool Views. It runs as a short call first,
-// unless an earlier call of this method by the same client took long. Without a pool it returns
-// view.ErrContractsUnsupported.
+// CallFunction runs a view method of a contract in the pool Views. It first runs the method as a
+// short call, unless an earlier call of this method by the same client took long. Without a pool,
+// CallFunction returns view.ErrContractsUnsupported.
 func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallResult, error) {
 	if b.Views == nil {
 		return nil, &view.LookupError{Kind: view.ErrContractsUnsupported}

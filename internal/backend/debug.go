@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// This file encodes the JSON of neard's debug pages (nearcore chain/client/src/debug.rs). It
+// This file encodes the JSON of neard's debug pages (nearcore chain/client/src/debug.rs). The JSON
 // contains the data that a single validator without peers has. Members are in the order of
 // nearcore's structs.
 
@@ -68,7 +68,7 @@ type debugMissed struct {
 	Producer *primitives.AccountID `json:"block_producer"`
 }
 
-// Debug returns the JSON of a debug page, or nil if there is no page of that name. It returns
+// Debug returns the JSON of a debug page, or nil if there is no page of that name. Debug returns
 // *view.LookupError for an unknown epoch.
 func (b *Backend) Debug(q *view.Debug) ([]byte, error) {
 	name, value := "", any(nil)
@@ -169,7 +169,7 @@ func names(list []primitives.ValidatorStake) []string {
 	return out
 }
 
-// fillEpoch sets the validators of an epoch and their roles.
+// fillEpoch sets in out the validators of an epoch and the roles of these validators.
 func fillEpoch(m *epoch.Manager, id primitives.EpochID, out *debugEpoch) error {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -192,8 +192,8 @@ func fillEpoch(m *epoch.Manager, id primitives.EpochID, out *debugEpoch) error {
 	return err
 }
 
-// debugEpochs describes the next epoch, the epoch of the head or the named epoch, and the epochs
-// before it.
+// debugEpochs describes the next epoch, the epoch of the head or, if `of` is set, the epoch `of`,
+// and the epochs before that one.
 func (b *Backend) debugEpochs(of *primitives.EpochID, whole bool) ([]debugEpoch, error) {
 	out := []debugEpoch{}
 	head := b.Engine.Head()
@@ -270,8 +270,8 @@ func (b *Backend) debugEpochs(of *primitives.EpochID, whole bool) ([]debugEpoch,
 	return out, nil
 }
 
-// shardSizes returns the sizes of shard states after a block, and their numbers of state parts. It
-// leaves out shards whose state is not available.
+// shardSizes returns the sizes of shard states after a block, and the number of state parts of each
+// shard. It leaves out shards whose state is not available.
 func (b *Backend) shardSizes(block primitives.Hash) [][3]any {
 	out := [][3]any{}
 	at, err := b.Engine.StateAt(block)
@@ -334,7 +334,7 @@ func (b *Backend) debugBlocks(q *view.Debug) (any, error) {
 		if h, err := b.Engine.Header(k.ref.Hash); err == nil {
 			last = h.EpochID
 			// If heights below the page were skipped, also append the next lower block, at which
-			// they begin.
+			// the skipped heights begin.
 			if h.PrevHeight < low && h.PrevHeight+1 != height {
 				if x, err := b.debugBlock(h.PrevHash); err == nil {
 					out.Blocks = append(out.Blocks, x)

@@ -16,9 +16,9 @@ import (
 // transaction of each executed receipt. Documents are read by height, on the final or the
 // optimistic chain.
 
-// AwaitHeight waits until the head or, if final is set, the final block has reached a height. It
-// returns the height that this block has then. When ctx ends, it returns the height so far and the
-// context's cause.
+// AwaitHeight waits until the head or, if final is set, the final block has reached a height. The
+// result is the height that this block has then. When ctx ends, it returns the height so far and
+// the context's cause.
 func (b *Backend) AwaitHeight(ctx context.Context, final bool, height primitives.Height) (primitives.Height, error) {
 	for {
 		moved := b.Submit.Moves()
@@ -37,9 +37,9 @@ func (b *Backend) AwaitHeight(ctx context.Context, final bool, height primitives
 	}
 }
 
-// BlockDocument returns the JSON of one part of a block's document. It returns "null" for a height
-// without a block, and for a missing part. The height must not be above the head. It returns
-// view.UnknownBlock if the block is collected.
+// BlockDocument returns the JSON of one part of a block's document. For a height without a block,
+// and for a missing part, the result is "null". The height must not be above the head.
+// BlockDocument returns view.UnknownBlock if the block is collected.
 func (b *Backend) BlockDocument(ctx context.Context, height primitives.Height, part view.DocumentPart) ([]byte, error) {
 	k, err := b.byHeight(height)
 	var missing *view.LookupError
@@ -120,8 +120,8 @@ func (b *Backend) name(ctx context.Context, s *stream.Shard, d *stream.Details) 
 	return nil
 }
 
-// originOf looks up the originating transaction of a receipt. It returns the zero hash if the
-// search finds none within its bounds.
+// originOf looks up the originating transaction of a receipt. The result is the zero hash if the
+// search finds no transaction within its bounds.
 func (b *Backend) originOf(ctx context.Context, id primitives.Hash) (primitives.Hash, error) {
 	bounds := Origins{MaxOutcomes: 20_000}
 	o := &origin{Backend: b, ctx: ctx, bounds: bounds, left: bounds.MaxOutcomes}
@@ -137,8 +137,8 @@ func (b *Backend) originOf(ctx context.Context, id primitives.Hash) (primitives.
 }
 
 // origins caches the originating transactions of receipts. A client that reads blocks in order
-// finds nearly every receipt in it. The cache has two generations. When the newer one is full, the
-// older one is dropped. Safe for concurrent use.
+// finds nearly every receipt in this cache. The cache has two generations. When the newer
+// generation is full, the older generation is dropped. Safe for concurrent use.
 type origins struct {
 	mu       sync.Mutex
 	now, old map[primitives.Hash]primitives.Hash

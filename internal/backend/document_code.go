@@ -8,8 +8,8 @@ import (
 )
 
 // appendCode returns the contract code with the given hash, as base64 in JSON, if a transaction or
-// receipt of the block contains it. Otherwise it returns null. Documents contain only the hash of
-// code, and no account has the code of a failed deployment.
+// receipt of the block contains it. Otherwise appendCode appends null. Documents contain only the
+// hash of code, and no account has the code of a failed deployment.
 func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 	for i := range m.Shards {
 		c := m.Shards[i].Chunk
@@ -28,7 +28,7 @@ func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 				code = codeIn(body.Actions, hash)
 			case *primitives.GlobalContractDistribution:
 				code = ifHash(body.Code, hash)
-			default: // other receipts contain no code
+			default: // receipts of all other kinds contain no code
 			}
 			if code != nil {
 				return json.Marshal(code)
@@ -47,7 +47,7 @@ func codeIn(actions []primitives.Action, hash primitives.Hash) []byte {
 			code = ifHash(a.Code, hash)
 		case *primitives.DeployGlobalContract:
 			code = ifHash(a.Code, hash)
-		default: // no other action deploys code
+		default: // only the actions above deploy code
 		}
 		if code != nil {
 			return code

@@ -17,7 +17,7 @@ var _ stream.Source = (*Backend)(nil)
 
 // Open opens an in-process feed of this chain's messages. The feed is a subscription that is never
 // dropped for being slow. If the start is above the chain's height while the node is syncing, Open
-// waits. It returns stream.ErrAhead for a start above the chain of a synced node, and
+// waits. Open returns stream.ErrAhead for a start above the chain of a synced node, and
 // stream.ErrGone for a start at a collected block.
 func (b *Backend) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 	if err := b.awaitStart(ctx, q); err != nil {
@@ -82,11 +82,11 @@ func (b *Backend) awaitStart(ctx context.Context, q *stream.Query) error {
 	}
 }
 
-// feedRoom is the number of messages that a feed buffers for its reader. Each keeps a block in
-// memory. Its JSON is encoded when the reader reads it.
+// feedRoom is the number of messages that a feed buffers for its reader. Each message keeps a block
+// in memory. The message's JSON is encoded when the reader reads the message.
 const feedRoom = 16
 
-// feed is an in-process subscription. It is the sink into which the subscriptions actor writes
+// feed is an in-process subscription. A feed is the sink into which the subscriptions actor writes
 // (view.Sink), and the feed from which the reader reads (stream.Feed).
 type feed struct {
 	sub   view.Subscriber
@@ -137,8 +137,8 @@ func (f *feed) End(why view.EndReason, at *view.Cursor) {
 	f.wake()
 }
 
-// EndError returns the error with which a feed ends. It wraps stream.ErrGone if the next block is
-// collected.
+// EndError returns the error with which a feed ends. The error wraps stream.ErrGone if the next
+// block is collected.
 func EndError(why view.EndReason, at view.At) error {
 	err := fmt.Errorf("the stream of blocks ended after block %d (%v): %s", at.Height, at.Hash, why)
 	if why == view.EndGone {

@@ -17,7 +17,7 @@ type forkReader struct {
 	over engine.ForkOverlay
 }
 
-// over adds the forked chain's state below r. On a chain that is no fork it returns r unchanged.
+// over adds the forked chain's state below r. If the chain is no fork, over returns r unchanged.
 func (b *Backend) over(r reader) reader {
 	base := b.Engine.Fork()
 	if base == nil {
@@ -40,9 +40,9 @@ func (f forkReader) prove([]byte) ([][]byte, error) {
 	return nil, errors.New("a fork's state cannot be proven: part of it is on the forked chain, which no state root of the fork covers")
 }
 
-// forerun runs a fork's transaction before it is submitted, and discards the outcome. It thereby
-// fetches the remote state that the transaction reads, before a block needs it. It returns an error
-// only if that state cannot be fetched.
+// forerun runs a fork's transaction before the node submits it, and discards the outcome. In this
+// way the node fetches the remote state that the transaction reads before a block needs that state.
+// forerun returns an error only if the remote state cannot be fetched.
 func (b *Backend) forerun(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if b.Engine.Fork() == nil {
 		return nil

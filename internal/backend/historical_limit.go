@@ -14,10 +14,10 @@ import (
 // take the cores from the subscribers at the head.
 //
 // A reader that finds no free place waits. The next place goes to the address that has used the
-// least time (package fair). So a reader that never stops lets all others read after each block.
-// One rule applies only while more than crowd readers wait: when an address returns a place and
-// more of its readers wait, the place stays empty for as long as it was used. So many connections
-// of one address use at most half of the places' time.
+// least time (package fair). So a reader that never stops lets all waiting readers read after each
+// of its blocks. While more than crowd readers wait, one more rule applies: when a reader returns a
+// place and further readers of the same address wait, the place stays empty for as long as that
+// reader used it. So many connections of one address use at most half of the places' time.
 //
 // Safe for concurrent use.
 type past struct {
@@ -29,7 +29,7 @@ type past struct {
 	queue fair.Queue[*turn]
 	waits map[[16]byte]int // number of waiting readers by client address
 	all   int              // number of waiting readers
-	conns uint64           // number of readers so far, the source of their ids
+	conns uint64           // number of readers that were created so far; the source of their ids
 }
 
 const (
@@ -55,7 +55,7 @@ type turn struct {
 type pastReader struct {
 	p      *past
 	client fair.Client
-	turn   *turn // queue entry of the reader; nil: it does not wait; guarded by p.mu
+	turn   *turn // queue entry of the reader; nil: the reader does not wait; guarded by p.mu
 }
 
 func newPast(places int) *past {
@@ -101,8 +101,8 @@ func (r *pastReader) take(wake func()) (back func(), ok bool) {
 	return func() { p.done(r.client, p.now().Sub(begun)) }, true
 }
 
-// leave gives up the reader's turn. If a place was offered and not taken, it gives up the place
-// too.
+// leave gives up the reader's turn. If the reader was offered a place and has not taken it, leave
+// gives up the place too.
 func (r *pastReader) leave() {
 	p := r.p
 	p.mu.Lock()
@@ -120,7 +120,8 @@ func (r *pastReader) leave() {
 	p.mu.Unlock()
 }
 
-// late passes a place to the next reader if it was not taken within patience.
+// late passes a place to the next reader if the woken reader has not taken that place within
+// patience.
 func (t *turn) late() {
 	r := t.of
 	r.p.mu.Lock()
@@ -134,7 +135,7 @@ func (t *turn) late() {
 	}
 }
 
-// done returns a place and charges its client for the used time.
+// done returns a place and charges the client c for the time took.
 func (p *past) done(c fair.Client, took time.Duration) {
 	p.mu.Lock()
 	p.queue.Charge(c, int64(took))

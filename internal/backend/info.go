@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// ClientConfig returns the JSON of client_config. The caller must not change it.
+// ClientConfig returns the JSON of client_config. The caller must not change the result.
 func (b *Backend) ClientConfig() ([]byte, error) { return b.Config, nil }
 
 // SplitStorage reports the head of the store in the form of neard's split storage.

@@ -95,9 +95,9 @@ func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, 
 	return nil, &view.LookupError{Kind: view.ErrNotConfirmed, Hash: r.ID}
 }
 
-// follow maps shards of a layout to their descendants in block k's layout, and returns that layout.
-// neard uses the index in the old layout (view_client_actor.rs:1179). So it proves another shard's
-// root if a shard with a lower index was split.
+// follow maps shards of a layout to their descendants in block k's layout, and returns k's layout.
+// neard uses the index in the old layout (view_client_actor.rs:1179). So neard proves the root of a
+// wrong shard if a shard with a lower index was split.
 func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitives.ShardLayout) ([]primitives.ShardID, primitives.ShardLayout, error) {
 	now, err := b.layoutOf(k)
 	if err != nil || now.Equal(layout) {
@@ -114,9 +114,10 @@ func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitive
 	return out, now, nil
 }
 
-// LightClientBlockProof proves that a block is an ancestor of head. Both must be final.
+// LightClientBlockProof proves that a block is an ancestor of head. The block and head must be
+// final.
 func (b *Backend) LightClientBlockProof(hash, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
-	k, err := b.byHash(hash) // look up hash first, because the error names it if both blocks are unknown
+	k, err := b.byHash(hash) // look up hash first, because the error names hash if both blocks are unknown
 	if err != nil {
 		return nil, nil, err
 	}

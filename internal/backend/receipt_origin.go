@@ -17,13 +17,13 @@ import (
 // The store knows the block and shard that sent each receipt. A receipt's id is a hash of its
 // parent's id, the height at which the parent ran, and a number. So for most receipts it is enough
 // to read the outcomes of that block and shard, because the parent's outcome lists the receipt.
-// Outcomes do not list data receipts. These are recognized by deriving their ids.
+// Outcomes do not list data receipts. The search recognizes a data receipt by deriving its id.
 //
-// The parents of some other receipts may have run many blocks earlier: receipts that waited in a
-// queue or a buffer, distributions of global code to further shards, and resumes of yields that
-// timed out. For each of these receipts the store has a row with its parent (storage.Origin).
-// Blocks stored by older versions have no such rows. For them, earlier blocks are searched within
-// the bounds of Origins.
+// Some receipts are sent many blocks after their parents ran: receipts that waited in a queue or a
+// buffer, distributions of global code to further shards, and resumes of yields that timed out. For
+// each of these receipts the store has a row with its parent (storage.Origin). Blocks stored by
+// older versions have no such rows. For receipts of such blocks, the search reads earlier blocks
+// within the bounds of Origins.
 
 // Origins contains the bounds of ReceiptToTx. The zero value means the defaults of config.json.
 type Origins struct {
@@ -37,13 +37,13 @@ type Origins struct {
 const (
 	originDepth  = 1000 // maximum number of receipts between a receipt and its transaction
 	originBlocks = 5000 // maximum number of blocks searched backwards for a receipt's parent
-	// Maximum numbers of derived ids that are tried. The ids of data receipts follow those of the
-	// parent's other receipts. The ids of yield timeouts are counted per chunk.
+	// Maximum numbers of derived ids that are tried. The numbers in the ids of data receipts follow
+	// the numbers of the parent's other receipts. The ids of yield timeouts are counted per chunk.
 	dataReceipts  = 1024
 	yieldTimeouts = 4096
 )
 
-// origin is one search and its remaining budget.
+// origin is one search with its remaining budget.
 type origin struct {
 	*Backend
 	ctx    context.Context
@@ -51,8 +51,8 @@ type origin struct {
 	left   uint64 // number of outcomes and receipts that may still be read
 }
 
-// ReceiptToTx returns the originating transaction of a receipt. It returns *view.OriginError if the
-// search finds none within its bounds.
+// ReceiptToTx returns the originating transaction of a receipt. ReceiptToTx returns
+// *view.OriginError if the search finds no transaction within its bounds.
 func (b *Backend) ReceiptToTx(ctx context.Context, q *view.OriginQuery) (*view.Origin, error) {
 	o := &origin{Backend: b, ctx: ctx, bounds: b.Origins}
 	for _, d := range []struct {
@@ -197,7 +197,7 @@ func (o *origin) search(p *storage.Place, id primitives.Hash, is func(*primitive
 }
 
 // outcome searches the outcomes of one chunk for the first one for which is returns true, and
-// returns its id.
+// returns the id of that outcome.
 func (o *origin) outcome(rec *storage.Record, shard primitives.ShardID, is func(*primitives.OutcomeWithID, primitives.Height) bool) (primitives.Hash, bool, error) {
 	all, err := rec.Outcomes(shard)
 	if err != nil && !gone(err) {
@@ -218,7 +218,7 @@ func (o *origin) outcome(rec *storage.Record, shard primitives.ShardID, is func(
 	return primitives.Hash{}, false, nil
 }
 
-// pay takes one outcome or receipt from the budget. It returns an error if the budget is exhausted
+// pay takes one outcome or receipt from the budget. pay returns an error if the budget is exhausted
 // or the request has ended.
 func (o *origin) pay() error {
 	if o.left == 0 {
@@ -228,8 +228,9 @@ func (o *origin) pay() error {
 	return nil
 }
 
-// back calls each for the block of p and its ancestors, for at most `blocks` blocks. It passes the
-// shard that contained the accounts of p's shard in each block. It stops when each returns false.
+// back calls each for the block of p and its ancestors, for at most `blocks` blocks. For each
+// block, back passes the shard that then contained the accounts of p's shard. back stops when each
+// returns false.
 func (o *origin) back(p *storage.Place, blocks int, each func(*storage.Record, primitives.ShardID) (more bool, err error)) error {
 	rec, shard := p.Block, p.Shard
 	for range blocks {
@@ -321,8 +322,8 @@ func (o *origin) distributor(p *storage.Place, r *primitives.Receipt, d *primiti
 	return parent, found, err
 }
 
-// around searches for the parent of a receipt that is not stored. It searches the heights around a
-// hint, nearest first.
+// If a receipt is not stored, around searches for its parent at the heights around the hint in the
+// query, nearest first.
 func (o *origin) around(q *view.OriginQuery, window uint64) (parent primitives.Hash, err error) {
 	if o.bounds.NoOutcomes {
 		return parent, &view.OriginError{Kind: view.OriginNoOutcomes}
@@ -366,7 +367,7 @@ func (o *origin) around(q *view.OriginQuery, window uint64) (parent primitives.H
 }
 
 // hinted returns the shards of a block to search. These are the named shard and the shards from
-// which it was split. Without a named shard, these are all shards.
+// which the named shard was split. Without a named shard, hinted returns all shards.
 func (o *origin) hinted(k *block, rec *storage.Record, named *primitives.ShardID) ([]primitives.ShardID, error) {
 	if named == nil {
 		return rec.Shards(), nil

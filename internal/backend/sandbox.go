@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// SandboxControl executes the sandbox_ methods. It is rpc.SandboxControl.
+// SandboxControl executes the sandbox_ methods. It has the methods of rpc.SandboxControl.
 type SandboxControl interface {
 	Mine(ctx context.Context, m *view.Mine) (view.At, error)
 	PatchState(ctx context.Context, records []genesis.Record) error
@@ -198,7 +198,7 @@ func (b *Backend) MockVerification(ctx context.Context, m *primitives.Mocks) err
 	return b.Control.MockVerification(ctx, m)
 }
 
-// Fork describes the chain that this one is a fork of, and performs f's actions on its accounts.
+// Fork performs the actions of f on accounts of this fork, and describes the chain that was forked.
 func (b *Backend) Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error) {
 	if b.Control == nil {
 		return view.Fork{}, errNoSandboxControl

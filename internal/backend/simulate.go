@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Simulate runs a transaction on a stored state and discards the changes. It runs in the pool
+// Simulate runs a transaction on a stored state and discards the changes. Simulate runs in the pool
 // Views as a simulation.
 func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Simulation, err error) {
 	err = b.aside(ctx, r, func(ask func() error) error {
@@ -46,8 +46,8 @@ func simulable(at *engine.State) error {
 	return nil
 }
 
-// aside runs f in the pool Views as a simulation, so that f does not slow down the chain. It
-// returns early if ctx ends before f starts. f must call ask regularly. ask returns an error when
+// aside runs f in the pool Views as a simulation, so that f does not slow down the chain. If ctx
+// ends before f starts, aside returns at once. f must call ask regularly. ask returns an error when
 // the time limit of the pool or the request is exceeded, or the client has disconnected.
 func (b *Backend) aside(ctx context.Context, r *view.Simulate, f func(ask func() error) error) error {
 	if b.Views == nil {
@@ -85,7 +85,7 @@ func simulateOptions(r *view.Simulate) engine.SimulateOptions {
 }
 
 // stateAt returns the state after a block. Its reads fail once ask returns an error. The caller
-// must release it.
+// must release that state.
 func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, error) {
 	if r.Kind == view.RefHeight && b.isCollected(r.Height) {
 		return nil, b.collected(r.Height)
@@ -104,8 +104,8 @@ func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, err
 	return at, err
 }
 
-// Trace returns the JSON trace of a stored or simulated transaction. It runs in the pool
-// Views as a simulation.
+// Trace returns the JSON trace of a stored or simulated transaction. Trace runs in the pool Views
+// as a simulation.
 func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err error) {
 	err = b.aside(ctx, &r.Simulate, func(ask func() error) error {
 		report, err := b.trace(ctx, r, ask)

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// reader reads one shard's state after a block. It reads from the trie of a recent block, or from
-// the stored values of an older block.
+// reader reads one shard's state after a block. For a recent block it reads from the trie, for an
+// older block from stored values.
 type reader interface {
 	get(key []byte) ([]byte, error) // returns the value of a key; nil: the key is absent
 	scan(prefix, after []byte, each func(key, value []byte) bool) error
@@ -30,7 +30,7 @@ type snapshot struct {
 	buf []byte
 }
 
-// State returns the state of an account's shard after a block. The caller must release it.
+// State returns the state of an account's shard after a block. The caller must release that state.
 func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.State, error) {
 	if r.Kind == view.RefHeight && b.isCollected(r.Height) {
 		return nil, b.collected(r.Height)
@@ -119,8 +119,8 @@ func (b *Backend) layoutOf(k *block) (primitives.ShardLayout, error) {
 
 // isCollected returns whether garbage collection has removed the states at a height. neard refuses
 // a query by height as soon as the height may be collected, and answers a query by hash as long as
-// the state is stored (chain/client/src/view_client_actor.rs:360, is_block_gc). This node answers
-// both as long as the state is stored.
+// the state is stored (chain/client/src/view_client_actor.rs:360, is_block_gc). Troupe answers
+// queries by height and by hash as long as the state is stored.
 func (b *Backend) isCollected(height primitives.Height) bool {
 	return b.KeepEpochs > 0 && height < b.Engine.Store().Tip().Tail
 }
@@ -231,8 +231,8 @@ func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) boo
 	return err
 }
 
-// prove returns an error. It names the oldest height whose tries are in memory, so that proofs are
-// possible from that height on.
+// prove returns an error, because this reader has no trie. The error names the oldest height whose
+// tries are in memory, so that proofs are possible from that height on.
 func (s storeReader) prove([]byte) ([][]byte, error) {
 	e := &view.LookupError{Kind: view.ErrNoProof}
 	for x := s.e.Head(); x != nil && x.Acquire(); x = s.e.BlockNode(x.Header().PrevHash) {
@@ -247,10 +247,10 @@ func (s storeReader) proveKey(key []byte) ([][]byte, error) { return s.prove(key
 // At returns the block of the state.
 func (s *snapshot) At() view.At { return s.at }
 
-// Release frees the state. The snapshot must not be used after it.
+// Release frees the state. The caller must not use the snapshot after Release.
 func (s *snapshot) Release() { s.r.release() }
 
-// read decodes the value of the key in s.buf. It returns false if there is no value.
+// read decodes the value of the key in s.buf. read returns false if the key has no value.
 func (s *snapshot) read(v borsh.Decoder) (bool, error) {
 	raw, err := s.r.get(s.buf)
 	if err != nil || raw == nil {
@@ -259,27 +259,28 @@ func (s *snapshot) read(v borsh.Decoder) (bool, error) {
 	return true, borsh.Unmarshal(raw, v)
 }
 
-// Account reads an account. It returns false if there is none.
+// Account reads an account. Account returns false if the account does not exist.
 func (s *snapshot) Account(id primitives.AccountID, a *primitives.Account) (bool, error) {
 	s.buf = primitives.AppendAccountKey(s.buf[:0], id)
 	return s.read(a)
 }
 
-// AccessKey reads an access key of an account. It returns false if there is none.
+// AccessKey reads an access key of an account. AccessKey returns false if the account has no such
+// key.
 func (s *snapshot) AccessKey(id primitives.AccountID, h primitives.PublicKeyHandle, k *primitives.AccessKey) (bool, error) {
 	s.buf = primitives.AppendAccessKeyKey(s.buf[:0], id, h)
 	return s.read(k)
 }
 
-// manyNonces is a number of nonces of a gas key. Above it, AccessKeys seeks to the next key instead
-// of reading the nonces. A gas key has up to 1024 nonces.
+// If a gas key has more than manyNonces nonces, AccessKeys seeks to the next key instead of reading
+// the nonces. A gas key has up to 1024 nonces.
 const manyNonces = 8
 
-// AccessKeys returns at most limit access keys of an account, in trie order. It begins after the
-// key after. more says whether there are further keys. A limit of 0 means no limit.
+// AccessKeys returns at most limit access keys of an account, in trie order. The list begins after
+// the key `after`. more says whether there are further keys. A limit of 0 means no limit.
 func (s *snapshot) AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (out []view.KeyInfo, more bool, err error) {
 	prefix := primitives.AppendAccessKeyPrefix(nil, id)
-	// The trie keys of a gas key's nonces are its own trie key plus two bytes.
+	// The trie keys of a gas key's nonces are the gas key's trie key plus two bytes.
 	behind := func(key []byte) []byte { return append(key, 0xff, 0xff, 0xff) }
 	var from []byte
 	if after != "" {
@@ -315,7 +316,7 @@ func (s *snapshot) AccessKeys(id primitives.AccountID, after primitives.PublicKe
 	return out, more, nil
 }
 
-// GasKeyNonce reads one nonce of a gas key. It returns false if there is none.
+// GasKeyNonce reads one nonce of a gas key. GasKeyNonce returns false if there is no such nonce.
 func (s *snapshot) GasKeyNonce(id primitives.AccountID, h primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error) {
 	s.buf = primitives.AppendGasKeyNonceKey(s.buf[:0], id, h, index)
 	raw, err := s.r.get(s.buf)
@@ -339,8 +340,8 @@ func (s *snapshot) GlobalCode(id *primitives.GlobalContractID) ([]byte, error) {
 	return s.r.get(s.buf)
 }
 
-// Data calls each for the contract's key-value pairs with a prefix, until each returns false. It
-// begins after the key after.
+// Data calls each for the contract's key-value pairs with a prefix, until each returns false. Data
+// begins after the key `after`.
 func (s *snapshot) Data(id primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error {
 	base := len(primitives.AppendContractDataKey(nil, id, nil))
 	var from []byte
@@ -352,7 +353,7 @@ func (s *snapshot) Data(id primitives.AccountID, prefix, after []byte, each func
 	})
 }
 
-// KeyProof returns the trie nodes on the path to a key, and its value.
+// KeyProof returns the trie nodes on the path to a key, and the value of that key.
 func (s *snapshot) KeyProof(key []byte) ([][]byte, error) {
 	return s.r.proveKey(key)
 }

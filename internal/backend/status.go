@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// statusAt caches the last result of Status with the values on which it depends. While these are
-// unchanged, Status only updates the fields that change with time.
+// statusAt caches the last result of Status with the values on which that result depends. While
+// these values are unchanged, Status only updates the fields that change with time.
 type statusAt struct {
 	head   *engine.BlockNode
 	tail   primitives.Height
@@ -30,7 +30,8 @@ type earliest struct {
 }
 
 // Status describes the node and the chain. On a replica, the reported lag is at most a second old.
-// Equal results are the same pointer, so that callers can cache their encoding.
+// While the result does not change, Status returns the same pointer, so that callers can cache the
+// encoded result.
 func (b *Backend) Status() (*view.Status, error) {
 	head, tail := b.Engine.Head(), b.Engine.Store().Tip().Tail
 	uptime := int64(b.Now().Sub(b.started) / time.Second)

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// StreamerMessage returns the JSON of a block as nearcore's indexer framework streams it. It
-// returns the errors of find.
+// StreamerMessage returns the JSON of a block as nearcore's indexer framework streams it. Errors:
+// the errors of find.
 func (b *Backend) StreamerMessage(r view.BlockRef) ([]byte, error) {
 	k, err := b.find(r)
 	if err != nil {
@@ -32,8 +32,8 @@ func (b *Backend) StreamerMessage(r view.BlockRef) ([]byte, error) {
 
 // IndexerBlock returns the JSON of EXPERIMENTAL_indexer_block: a block's message of nearcore's
 // indexer framework, and the shards that this node has executed (nearcore 2.14
-// chain/jsonrpc/src/indexer.rs). It returns view.ErrUnknownBlock, view.ErrIncompleteData if a
-// receipt is missing, and view.ErrMessageLarge if the reply would have more than most bytes.
+// chain/jsonrpc/src/indexer.rs). IndexerBlock returns view.ErrUnknownBlock, view.ErrIncompleteData
+// if a receipt is missing, and view.ErrMessageLarge if the reply would have more than `most` bytes.
 func (b *Backend) IndexerBlock(hash primitives.Hash, most int) ([]byte, error) {
 	out, err := b.indexerBlock(hash, most)
 	if gone(err) { // garbage collection has deleted the block meanwhile
@@ -83,8 +83,8 @@ func (b *Backend) messageOf(k *block) (*stream.Block, []stream.Details, error) {
 	return m, details, err
 }
 
-// streamed collects a block's chunks and outcomes. It takes them from memory if possible, else from
-// the store.
+// streamed collects a block's chunks and outcomes. It takes chunks and outcomes from memory if they
+// are there, else from the store.
 func (b *Backend) streamed(k *block) (*stream.Block, error) {
 	blk, err := b.whole(k)
 	if err != nil {
@@ -159,7 +159,8 @@ func (b *Backend) newChunk(k *block, rec *storage.Record, i int, id primitives.S
 	return b.author(c, k)
 }
 
-// did sets s.Outcomes and the refunds of s to those of shard index i in a block.
+// did sets s.Outcomes and the refunds of s to the outcomes and refunds of the shard with index i in
+// a block.
 func did(k *block, rec *storage.Record, i int, s *stream.Shard) error {
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
 		r := k.entry.Shards[i].Result
@@ -261,8 +262,8 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 	return out, b.delayed(rec, lost)
 }
 
-// fromQueue returns the delayed receipts that a shard executed, by id. Blocks stored by older
-// versions do not list them.
+// fromQueue returns the delayed receipts that a shard executed, by id. Blocks that older versions
+// of this program stored do not list delayed receipts.
 func (b *Backend) fromQueue(k *block, i int, id primitives.ShardID) (map[primitives.Hash]*primitives.Receipt, error) {
 	out := map[primitives.Hash]*primitives.Receipt{}
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
@@ -289,8 +290,8 @@ func (b *Backend) fromQueue(k *block, i int, id primitives.ShardID) (map[primiti
 	return out, nil
 }
 
-// wrote returns the state changes of a block in one shard, ascending by key. i is the shard's
-// index, id its id.
+// wrote returns the state changes of a block in one shard, ascending by key. i is the index of the
+// shard, id its id.
 func (b *Backend) wrote(k *block, i int, id primitives.ShardID) ([]primitives.KeyChanges, error) {
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
 		return k.entry.Shards[i].Result.Changes, nil
@@ -311,7 +312,8 @@ func (b *Backend) wrote(k *block, i int, id primitives.ShardID) ([]primitives.Ke
 }
 
 // brought finds receipts from shards that this node does not track. Only the receipt proofs of new
-// chunks contain them. It moves found receipts from lost to their Details.
+// chunks contain such receipts. brought moves each receipt that it finds from lost to the Details
+// of the shard that executed it.
 func brought(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	if len(lost) == 0 {
 		return nil
@@ -340,7 +342,8 @@ func brought(rec *storage.Record, lost map[primitives.Hash]*stream.Details) erro
 	return nil
 }
 
-// storedReceipt finds a receipt by id on any branch. It returns nil if the receipt is not stored.
+// storedReceipt finds a receipt by id on any branch. The result is nil if the receipt is not
+// stored.
 func (b *Backend) storedReceipt(id primitives.Hash) (*primitives.Receipt, error) {
 	places, err := b.Engine.Store().FindReceipt(id)
 	if err != nil || len(places) == 0 {
@@ -372,7 +375,7 @@ func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) err
 		for tx, id := range s.Locals() {
 			x := byID[id]
 			delete(byID, id)
-			if x == nil { // the receipt was delayed: the block that executes it stores it
+			if x == nil { // the receipt was delayed: the block that executes the receipt stores it
 				rec, err := b.record(k)
 				if err != nil {
 					return err
@@ -393,7 +396,7 @@ func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) err
 }
 
 // madeFor returns the receipts that a shard created for itself and executed in the same chunk, in
-// order.
+// the order of execution.
 func (b *Backend) madeFor(k *block, i int, id primitives.ShardID) (out []*primitives.Receipt, err error) {
 	if k.entry != nil && k.entry.Shards[i].Result != nil {
 		for _, x := range k.entry.Shards[i].Result.Processed {
@@ -420,7 +423,8 @@ func (b *Backend) madeFor(k *block, i int, id primitives.ShardID) (out []*primit
 	return out, nil
 }
 
-// localReceipt recomputes the receipt of a local transaction from the transaction and its block.
+// localReceipt recomputes the receipt of a local transaction from the transaction and the block
+// that includes the transaction.
 func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransaction, id primitives.Hash) (*primitives.Receipt, error) {
 	prev, err := b.Engine.Store().Block(rec.Prev())
 	if err != nil {
@@ -453,8 +457,8 @@ const delayedReach = 1000
 
 // delayed fills in the receipts in lost, which older versions of this program have stored
 // incompletely: a receipt of a local transaction only as the transaction, and a receipt from an
-// untracked shard only within its proof. It searches the blocks before rec, at most delayedReach,
-// and removes from lost what it finds.
+// untracked shard only within its proof. delayed searches at most delayedReach blocks before rec,
+// and removes from lost the receipts that it finds.
 func (b *Backend) delayed(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	for range delayedReach {
 		if len(lost) == 0 || rec.Prev().IsZero() {

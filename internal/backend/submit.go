@@ -9,7 +9,7 @@ import (
 )
 
 // Submitter submits transactions, waits for them and serves subscriptions. The node's actors
-// implement it. Its methods are those of rpc.Node.
+// implement it. The methods of Submitter are those of rpc.Node.
 type Submitter interface {
 	OpenSession(context.Context) (context.Context, func(), error)
 	SendTxAsync(context.Context, *primitives.SignedTransaction) error
@@ -25,8 +25,8 @@ func (b *Backend) OpenSession(ctx context.Context) (context.Context, func(), err
 	return b.Submit.OpenSession(ctx)
 }
 
-// SendTxAsync submits a transaction without waiting for its checks. On a fork it first fetches the
-// remote state that the transaction reads.
+// SendTxAsync submits a transaction without waiting for its checks. On a fork, SendTxAsync first
+// fetches the remote state that the transaction reads.
 func (b *Backend) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if err := b.forerun(ctx, tx); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (b *Backend) SendTxAsync(ctx context.Context, tx *primitives.SignedTransact
 	return b.Submit.SendTxAsync(ctx, tx)
 }
 
-// SendTx submits a transaction and waits until it has reached the requested status.
+// SendTx submits a transaction and waits until the transaction has reached the requested level.
 func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
 	if err := b.forerun(ctx, r.Tx); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Subscribe starts a subscription. It returns *view.LookupError for an unknown block, and
+// Subscribe starts a subscription. Subscribe returns *view.LookupError for an unknown block, and
 // *view.CursorError for a cursor that is not known any more.
 func (b *Backend) Subscribe(q *view.Subscription, sink view.Sink) (view.Subscriber, error) {
 	begin, err := b.begin(q)
@@ -42,10 +42,12 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 		}
 		_, known := b.parents.get(q.After.Hash)
 		switch {
-		// The cursor names an earlier block that was reverted. Step reports it as lost.
+		// The cursor names a block that was on the chain and has been reverted. Step reports that
+		// block as lost.
 		case err != nil && known && q.Topic != view.TopicTransactions:
 			return *q.After, nil
-		case err != nil && q.After.Height > b.Engine.Head().Height(): // another node may have reported this block
+		// perhaps another node has reported this block to the client
+		case err != nil && q.After.Height > b.Engine.Head().Height():
 			return c, view.UnknownHeight(q.After.Height)
 		case err != nil || k.ref.Height != q.After.Height:
 			return c, b.cursorLost()
@@ -63,8 +65,8 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 			return c, err
 		}
 		return b.before(ref)
-	// Start at the first block that includes one of the transactions, to report all of its
-	// progress.
+	// Start at the first block that includes one of the transactions, to report all of that
+	// transaction's progress.
 	case q.Hashes != nil:
 		head := at(b.Engine.Head())
 		first := storage.BlockRef{}
@@ -143,9 +145,9 @@ func (f follower) has(at view.At) bool {
 	return f.b.Engine.Canonical(storage.BlockRef{Height: at.Height, Hash: at.Hash})
 }
 
-// Step returns the continuation of the chain after a block. It is the next block, or the blocks
-// lost to a fork or rollback together with the last common block. It is empty if there is no later
-// block yet.
+// Step returns the continuation of the chain after a block. The continuation is the next block, or
+// the blocks lost to a fork or rollback together with the last common block. The result is empty if
+// the chain does not continue yet.
 func (f follower) Step(after view.At, kind view.RefKind) (s subscriptions.Step, err error) {
 	tip, err := f.Tip(kind)
 	var absent *view.LookupError
@@ -187,7 +189,7 @@ func (f follower) Step(after view.At, kind view.RefKind) (s subscriptions.Step, 
 	return s, nil
 }
 
-// parent returns the parent of a block, which may no longer be on the chain. It returns
+// parent returns the parent of a block, which may no longer be on the chain. Method parent returns
 // *view.CursorError if the parent is unknown.
 func (f follower) parent(of view.At) (view.At, error) {
 	store := f.b.Engine.Store()
@@ -248,9 +250,10 @@ func (p *parents) get(block primitives.Hash) (view.At, bool) {
 	return prev, ok
 }
 
-// Past takes a place for reading from a height on, if that height is far behind the head. It
-// implements subscriptions.Chain. back and wake are those of pastReader.take. A subscriber near the
-// head needs no place, so it never waits for historical readers.
+// Past takes a place for reading from a height on, if that height is far behind the head. Past
+// implements subscriptions.Chain. wake and back have the meaning that they have in pastReader.take.
+// A subscriber near the head needs no place, so such a subscriber never waits for historical
+// readers.
 func (f follower) Past(from primitives.Height, wake func()) (back func(), ok bool) {
 	if from+near >= f.b.Engine.Head().Height() {
 		f.past.leave() // a rollback may have brought the head near to a waiting reader
@@ -260,11 +263,13 @@ func (f follower) Past(from primitives.Height, wake func()) (back func(), ok boo
 }
 
 // restBeforeText is the time for which Ahead waits before it encodes a message. During this time,
-// subscribers get the messages of the same block. Encoding would take their cores.
+// subscribers get the messages of the same block. Encoding during this time would take cores from
+// these subscribers.
 const restBeforeText = 10 * time.Millisecond
 
-// Ahead encodes the head's message in the background, so that it is ready when the block becomes
-// final. Only one message is encoded at a time. On a faster chain some blocks are skipped.
+// Ahead encodes the head's message in the background, so that the message is ready when the block
+// becomes final. Ahead encodes only one message at a time. If blocks come faster than Ahead
+// encodes, it skips some of them.
 func (f follower) Ahead() {
 	c := &f.b.digests
 	head := at(f.b.Engine.Head())
@@ -282,13 +287,13 @@ func (f follower) Ahead() {
 	})
 }
 
-// calm recovers from a panic while a message is encoded in advance. The panic is not hidden: it
-// occurs again when the block is sent to a subscriber.
+// calm recovers from a panic while a message is encoded in advance. The panic is not hidden: the
+// same panic occurs again when the node sends the block to a subscriber.
 func calm() { _ = recover() }
 
-// Soon encodes the message of a block that is not persisted yet. It does nothing if the previous
-// such message is still being encoded. Subscribers receive a block only after it is persisted. So
-// they never receive a block that is not persisted.
+// Soon encodes the message of a block that is not persisted yet. Soon does nothing while it still
+// encodes the message of another such block. Subscribers never receive the message before the block
+// is persisted.
 func (f follower) Soon(hash primitives.Hash) {
 	c := &f.b.digests
 	if !c.upcoming.CompareAndSwap(false, true) {
@@ -303,8 +308,8 @@ func (f follower) Soon(hash primitives.Hash) {
 	}()
 }
 
-// upcoming creates the digest of an imported block from memory. It returns nil if some data is not
-// in memory.
+// upcoming creates the digest of an imported block from memory. The result is nil if some data of
+// the block is not in memory.
 func (b *Backend) upcoming(hash primitives.Hash) *stream.Digest {
 	x := b.Engine.Imported(hash)
 	if x == nil {
@@ -319,7 +324,7 @@ func (b *Backend) upcoming(hash primitives.Hash) *stream.Digest {
 	return stream.NewDigest(m, func() ([]stream.Details, error) { return details, nil })
 }
 
-// Digest returns the digest of a block, from the cache or newly created. It returns
+// Digest returns the digest of a block, from the cache or newly created. Digest returns
 // view.UnknownBlock if the block is not stored any more.
 func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	c := &f.b.digests
@@ -363,8 +368,9 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 }
 
 // digests caches the digests of recently requested blocks. Subscribers at the head request the same
-// blocks. So do historical readers that started at the same height. Each of the two groups has its
-// own shelf, so neither evicts digests of the other. Safe for concurrent use.
+// blocks as each other, and so do historical readers that started at the same height. Subscribers
+// at the head and historical readers have separate shelves, so neither group evicts digests of the
+// other. Safe for concurrent use.
 type digests struct {
 	past     *past
 	ahead    atomic.Pointer[view.At]
@@ -394,8 +400,9 @@ const (
 	keptSoon    = engine.MaxAhead
 )
 
-// putUpcoming adds the digest of a block that is not persisted yet. It returns false if there
-// already is one, or if the block has been persisted and reported in between.
+// putUpcoming adds the digest of a block that is not persisted yet. putUpcoming returns false if
+// the cache already has a digest of the block, or if the block has been persisted and reported
+// meanwhile.
 func (c *digests) putUpcoming(d *stream.Digest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -406,8 +413,8 @@ func (c *digests) putUpcoming(d *stream.Digest) bool {
 	return true
 }
 
-// arrived moves the digest of a block that is now persisted from soon to head. It returns the
-// digest, or nil if there is none.
+// arrived moves the digest of a block that is now persisted from soon to head. The result is the
+// digest, or nil if soon has none of this block.
 func (c *digests) arrived(k *block) *stream.Digest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -419,7 +426,7 @@ func (c *digests) arrived(k *block) *stream.Digest {
 	if old := c.head.get(k.ref.Hash); old != nil {
 		return old
 	}
-	// The digest belongs to another instance of the block, which was not persisted.
+	// The digest belongs to another block object with the same hash, which was not persisted.
 	if k.entry == nil || k.entry.Block != d.Block.Block {
 		return nil
 	}

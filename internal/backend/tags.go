@@ -18,7 +18,7 @@ import (
 // Bounds of tags.
 const (
 	maxTags   = 256
-	maxTagged = 10_000  // maximum number of transactions of one tag; further ones are only counted
+	maxTagged = 10_000  // maximum number of transactions of one tag; transactions beyond it are only counted
 	maxOfAll  = 200_000 // maximum number of transactions of all tags, about 20 MiB
 )
 
@@ -132,8 +132,8 @@ func (b *Backend) DropTag(name string) error {
 	return nil
 }
 
-// ProfileTag returns the JSON profile of the gas that the transactions of a tag burnt. It runs in
-// the pool Views as a simulation.
+// ProfileTag returns the JSON profile of the gas that the transactions of a tag burnt. ProfileTag
+// runs in the pool Views as a simulation.
 func (b *Backend) ProfileTag(ctx context.Context, name string, r *view.Simulate) (out []byte, err error) {
 	b.tags.mu.Lock()
 	x := b.tags.find(name)

@@ -21,27 +21,31 @@ import (
 // How Transactions lists transactions without an index.
 //
 // The node stores nothing for lists. Each request reads blocks backwards, from the head or from the
-// position where an earlier reply ended. So lists cost nothing until a client requests one. They
-// cover all stored blocks, also after a restart, and need no handling of reorganisations. For
-// blocks without transactions only the head of the record is read. The bounds below end a request
-// early; the reply then contains the position from which to continue.
+// position where the client's previous reply ended. So lists cost nothing until a client requests
+// one. A list covers all stored blocks, also after a restart, and needs no handling of
+// reorganisations. Of a block without transactions, a request reads only the head of the record.
+// The bounds below end a request early; the reply then contains the position from which to
+// continue.
 //
 // A filter by account or for failures selects outcomes of receipts, and lists their originating
-// transactions. A parent ran in the same block or in an earlier one. So the ids of selected
-// receipts are kept until the parent's outcome is read. Such receipts count as transactions of the
-// list. A full list selects no further outcomes, but the request reads on until it has the
-// transactions of the receipts that it selected: the next request does not select them. If the
-// bounds end the request before, those transactions are searched as in ReceiptToTx.
+// transactions. The parent of a receipt ran in the same block or in an earlier one. So a request
+// keeps the ids of selected receipts until it has read the parent's outcome. Such receipts count as
+// transactions of the list. A full list selects no further outcomes, but the request reads on until
+// it has the transactions of the receipts that it selected: the next request does not select them.
+// If the bounds end the request before that, it searches for these transactions as ReceiptToTx
+// does.
 //
-// Rejected: a list in memory that each accepted block extends. It would cost every node with a
-// console a few microseconds for each outcome, even without readers. It would be empty after a
-// restart.
+// Rejected: a list in memory that each accepted block extends. Such a list would cost every node
+// with a console a few microseconds for each outcome, even without readers, and it would be empty
+// after a restart.
 
 // Bounds of one list.
 const (
 	listBlocks   = 2000   // maximum number of blocks read
 	listOutcomes = 20_000 // maximum number of transactions and outcomes read for one list
-	listReceipts = 300    // maximum number of outcomes read to describe one transaction; others count as pending
+	// maximum number of outcomes read to describe one transaction; receipts beyond it count as
+	// pending
+	listReceipts = 300
 )
 
 // listing is the state of one request for a list of transactions, with its remaining budget.
@@ -61,12 +65,12 @@ type contractStandard struct {
 	standard string
 }
 
-// Transactions lists transactions of the current chain. It returns the errors of find for the head.
+// Transactions lists transactions of the current chain. Errors: the errors of find for the head.
 func (b *Backend) Transactions(ctx context.Context, q *view.ListQuery) (*view.TransactionList, error) {
 	return b.transactionsWithin(ctx, q, listBlocks, listOutcomes)
 }
 
-// transactionsWithin does the same as Transactions, with other bounds.
+// transactionsWithin does the same as Transactions, with these bounds instead of the default ones.
 func (b *Backend) transactionsWithin(ctx context.Context, q *view.ListQuery, blocks, outcomes int) (*view.TransactionList, error) {
 	head, err := b.find(view.BlockRef{Kind: view.RefOptimistic})
 	if err != nil {
@@ -94,8 +98,8 @@ func (b *Backend) transactionsWithin(ctx context.Context, q *view.ListQuery, blo
 	return l.out, err
 }
 
-// atOrBelow returns the highest block of the head's chain whose height is at most height. It
-// returns nil if the node has none.
+// atOrBelow returns the highest block of the head's chain whose height is at most height. atOrBelow
+// returns nil if the node has no such block.
 func (b *Backend) atOrBelow(head *block, height primitives.Height) (*block, error) {
 	if height >= head.ref.Height {
 		return head, nil
@@ -120,7 +124,8 @@ func (b *Backend) atOrBelow(head *block, height primitives.Height) (*block, erro
 	return b.parentOf(k)
 }
 
-// parentOf returns the parent of a block. It returns nil if the node does not have the parent.
+// parentOf returns the parent of a block. parentOf returns nil if the node does not have the
+// parent.
 func (b *Backend) parentOf(k *block) (*block, error) {
 	var hash primitives.Hash
 	if k.entry != nil {
@@ -138,8 +143,8 @@ func (b *Backend) parentOf(k *block) (*block, error) {
 	return parent, nil
 }
 
-// ifStored returns nil if err means that a block is not stored, or no longer stored. Other errors
-// are returned unchanged.
+// ifStored returns nil if err means that a block is not stored, or no longer stored. It returns any
+// other error unchanged.
 func ifStored(err error) error {
 	if isLookup(err) || gone(err) {
 		return nil
@@ -148,7 +153,7 @@ func ifStored(err error) error {
 }
 
 // walk reads blocks backwards from k. In k itself it reads only the items whose index is less than
-// below. It returns whether it has read all blocks.
+// below. The result is whether walk has read all blocks.
 func (l *listing) walk(k *block, below int) (end bool, err error) {
 	for n := 0; k != nil && k.ref.Height > l.q.After; n++ {
 		if l.full() && l.out.Next == nil {
@@ -186,8 +191,8 @@ func (l *listing) walk(k *block, below int) (end bool, err error) {
 	return true, nil
 }
 
-// full returns whether the list has as many transactions as the query wants, those of selected
-// receipts included.
+// full returns whether the list has as many transactions as the query wants, the transactions of
+// selected receipts included.
 func (l *listing) full() bool { return len(l.out.Transactions)+len(l.wanted) >= l.q.Limit }
 
 // complete returns whether nothing more has to be read for the list.
@@ -197,7 +202,7 @@ func (l *listing) complete() bool { return l.out.Next != nil && len(l.wanted) ==
 func (l *listing) spent() bool { return l.left <= 0 || l.ctx.Err() != nil }
 
 // passed ends the selection at an item that has been read if the list is full or the budget is
-// spent. It returns whether the reading ends too.
+// spent. The result is whether the reading of blocks ends too.
 func (l *listing) passed(k *block, index int) (end bool) {
 	spent := l.spent()
 	if l.out.Next == nil && (l.full() || spent) {
@@ -206,7 +211,7 @@ func (l *listing) passed(k *block, index int) (end bool) {
 	return l.complete() || spent
 }
 
-// describe lists the transactions of a block. It returns false if the node does not have the
+// describe lists the transactions of a block. describe returns false if the node does not have the
 // block's body.
 func (l *listing) describe(k *block) (bool, error) {
 	whole, err := l.whole(k)
@@ -235,7 +240,7 @@ func (l *listing) describe(k *block) (bool, error) {
 	return true, nil
 }
 
-// shardPart describes the contents of a block in one shard, and where they are stored.
+// shardPart describes the contents of a block in one shard, and where these contents are stored.
 type shardPart struct {
 	id            primitives.ShardID
 	state         *engine.ShardState // the contents in memory; nil: not in memory
@@ -429,8 +434,8 @@ func timestamp(k *block) uint64 {
 	return k.rec.Timestamp()
 }
 
-// matches returns whether the query selects an outcome. tx is set if the outcome is that of a
-// transaction.
+// matches returns whether the query selects an outcome. tx is the transaction of the outcome; nil:
+// it is the outcome of a receipt.
 func (l *listing) matches(o *primitives.OutcomeWithID, tx *primitives.SignedTransaction, height primitives.Height) bool {
 	if account := l.q.Account; account != "" {
 		named := l.events(o, height)
@@ -442,8 +447,8 @@ func (l *listing) matches(o *primitives.OutcomeWithID, tx *primitives.SignedTran
 // standards are the token standards in whose events an account may be named.
 var standards = []string{"nep141", "nep171", "nep245"}
 
-// events returns whether a token's event names the account. If so, it also adds the token to the
-// list.
+// events returns whether a token's event names the account. In that case events also adds the token
+// to the list.
 func (l *listing) events(o *primitives.OutcomeWithID, height primitives.Height) (named bool) {
 	if o.Outcome.Status.Kind == primitives.StatusFailure { // a failed receipt has no effects
 		return false
@@ -498,12 +503,12 @@ func (l *listing) list(tx *primitives.SignedTransaction, at view.At, shard primi
 	return nil
 }
 
-// progress sets the known execution results of a transaction. It returns false if the transaction
-// was not executed: a chunk may contain transactions that are no longer valid.
+// progress sets the known execution results of a transaction. progress returns false if the
+// transaction was not executed: a chunk may contain transactions that are no longer valid.
 func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
 	type open struct {
 		id   primitives.Hash
-		from primitives.Height // no block below this height has its outcome
+		from primitives.Height // no block below this height has the outcome of the id
 	}
 	hash := x.Transaction.Hash()
 	queue := []open{{hash, x.Block.Height}}
@@ -544,7 +549,7 @@ func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
 		s, ok := results[id]
 		switch {
 		case ok && s.Kind == primitives.StatusSuccessReceiptID:
-			id = s.ReceiptID // the id belongs to a later receipt, so the loop ends
+			id = s.ReceiptID // no outcome of this id can follow, so the loop ends
 			continue
 		case ok && s.Kind == primitives.StatusFailure:
 			x.Status, x.Failure = view.ListedFailed, txtext.Failure(s.Failure)
@@ -555,8 +560,8 @@ func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
 	}
 }
 
-// outcome returns the outcome of a transaction or receipt on the current chain, and its height. It
-// returns nil if there is none.
+// outcome returns the outcome of a transaction or receipt on the current chain, and the height of
+// its block. The result is nil if there is no such outcome.
 func (l *listing) outcome(id primitives.Hash, from primitives.Height) (*primitives.OutcomeWithID, primitives.Height, error) {
 	places, err := l.Engine.Store().FindOutcomeFrom(id, from)
 	if err != nil {
@@ -576,8 +581,8 @@ func (l *listing) outcome(id primitives.Hash, from primitives.Height) (*primitiv
 	return nil, 0, nil
 }
 
-// below lists the transactions of selected receipts that are older than the blocks read. It has a
-// budget of its own.
+// below lists the transactions of selected receipts that are older than the blocks read. This
+// search has a budget of its own.
 func (l *listing) below() error {
 	o := &origin{Backend: l.Backend, ctx: l.ctx, left: listOutcomes}
 	found := map[primitives.Hash]struct{}{}

@@ -11,7 +11,7 @@ import (
 )
 
 // DumpTransaction returns a transaction with the state that it reads, as input for
-// ReplayTransaction. It runs in the pool Views as a simulation.
+// ReplayTransaction. DumpTransaction runs in the pool Views as a simulation.
 func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view.Case, err error) {
 	err = b.aside(ctx, &r.Simulate, func(ask func() error) (err error) {
 		out, err = b.Engine.Prestate(ctx, r.Hash, trace.Interruptible(b.VM, ask))
@@ -31,7 +31,7 @@ func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view
 }
 
 // ReplayTransaction runs a dumped transaction again and compares the results with the recorded
-// ones.
+// results.
 func (b *Backend) ReplayTransaction(ctx context.Context, c *view.Case) (view.Replayed, error) {
 	if b.Control == nil {
 		return view.Replayed{}, errNoSandboxControl

@@ -38,8 +38,8 @@ type proofForm struct {
 
 // Account requests an account after a block. root is the shard's state root after that block, from
 // the header of the shard's next new chunk, which the caller has verified. A troupe sends a proof.
-// A neard has proofs only for contract data, so its answer is not proven. If there is a proof its
-// content is used, and the fields beside it must agree.
+// A neard has proofs only for contract data, so its answer is not proven. If the reply has a proof,
+// Account takes the values from the proof, and the fields beside the proof must agree with them.
 func (j *jsonRPC) Account(ctx context.Context, block, root primitives.Hash, id primitives.AccountID) (*Account, error) {
 	text, err := j.call(ctx, "query", map[string]any{"request_type": "view_account", "account_id": id, "block_id": block, "include_proof": true})
 	if err != nil {
@@ -73,7 +73,8 @@ func (j *jsonRPC) Account(ctx context.Context, block, root primitives.Hash, id p
 	if err := borsh.Unmarshal(value, &out.Account); err != nil {
 		return nil, lie("its proof: %w", err)
 	}
-	if shown.Version = out.Version; shown != out.Account { // the feed's account has no version, so compare without it
+	// the feed's account has no version, so compare without the version
+	if shown.Version = out.Version; shown != out.Account {
 		return nil, lie("it says otherwise than its proof")
 	}
 	return out, nil

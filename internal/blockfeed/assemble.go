@@ -11,11 +11,12 @@ import (
 )
 
 // complete builds a block's chunks from a document. A transaction in a document may lack the block
-// hash or the code that its signature covers; complete searches for them. It tries the newest
-// blocks first, because nearly every transaction has the hash of one of these. If there are other
-// feeds, it then waits a moment for them. If none of them delivers the block, it tries every block
-// that a transaction may refer to, until the block is not wanted any more. So a document with
-// forged transactions costs only a short search where several feeds compete.
+// hash or the code that its signature covers; complete searches for the missing hash or code. It
+// tries the newest blocks first, because nearly every transaction refers to one of them. If the
+// node has further feeds, complete then waits a moment for the block from one of these. If none of
+// them delivers the block, complete tries every block that a transaction may refer to, until the
+// node no longer needs the block. So a document with forged transactions costs only a short search
+// where several feeds compete.
 func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w *blockdoc.Wanted) ([]*primitives.Chunk, error) {
 	var spent time.Duration
 	defer func() { r.costs(s.Name(), spent) }()
@@ -69,14 +70,14 @@ func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w
 	return chunks, nil
 }
 
-// maxOlder is the maximum number of stored blocks that are tried. It exceeds the age, in blocks,
-// that a transaction may have on any public network.
+// maxOlder is the maximum number of stored blocks that complete tries. On every public network, the
+// maximum age of a transaction, in blocks, is smaller.
 const maxOlder = 100_000
 
 // ErrPassed is returned for a block that the chain has, or whose height is final.
 var ErrPassed = errors.New("blockfeed: the chain has this block already, or its height is final")
 
-// errOvertaken is returned if another feed delivered the block while complete was searching.
+// complete returns errOvertaken if another feed delivered the block during the search.
 var errOvertaken = errors.New("blockfeed: another feed delivered the block while this feed's document was being completed")
 
 func (r *Runner) costs(name string, d time.Duration) {

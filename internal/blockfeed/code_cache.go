@@ -8,17 +8,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// maxCodeBytes is the maximum size of the cached code. Code is cached for transactions that deploy
-// it in another block than the one they were signed in.
+// maxCodeBytes is the maximum size of the cached code. The cache has contract code for transactions
+// whose document does not contain the code that they deploy.
 const maxCodeBytes = 64 << 20
 
-// maxHashes is the maximum number of cached block hashes. It exceeds the age, in blocks, that a
-// transaction may have on any public network (transaction_validity_period, 86,400).
+// maxHashes is the maximum number of cached block hashes. On every public network, the maximum age
+// of a transaction, in blocks, is smaller (transaction_validity_period, 86,400).
 const maxHashes = 100_000
 
 // books caches the data that complete transactions: code by its hash, and the hashes of recent
-// blocks, the newest last. Neither is trusted: a completed transaction is rejected unless its hash
-// is the one that was signed.
+// blocks, the newest last. Neither code nor hashes are trusted: a completed transaction is rejected
+// unless its hash is the one that was signed.
 type books struct {
 	mu    sync.Mutex
 	code  map[primitives.Hash][]byte
@@ -33,8 +33,8 @@ func newBooks() *books {
 	return &books{code: map[primitives.Hash][]byte{}, seen: map[primitives.Hash]bool{}}
 }
 
-// learn adds to the cache the contract codes in a document, and the hashes of its block and of that
-// block's parent.
+// learn adds to the cache the contract codes in a document, the hash of the document's block, and
+// the hash of that block's parent.
 func (b *books) learn(d *blockdoc.Document) {
 	d.Codes(b.learnCode)
 	b.mu.Lock()
@@ -75,7 +75,8 @@ func (b *books) codeOf(hash primitives.Hash) []byte {
 	return b.code[hash]
 }
 
-// ancestors yields the cached block hashes, the newest first, then those of older, until ctx ends.
+// ancestors yields the cached block hashes, the newest first, then the hashes that older yields,
+// until ctx ends.
 func (b *books) ancestors(ctx context.Context, older blockdoc.Ancestors) blockdoc.Ancestors {
 	return func(each func(primitives.Hash) bool) {
 		yield := func(h primitives.Hash) bool { return ctx.Err() == nil && each(h) }
@@ -83,7 +84,8 @@ func (b *books) ancestors(ctx context.Context, older blockdoc.Ancestors) blockdo
 		n, next := len(b.ring), b.next
 		b.mu.Unlock()
 		var some [256]primitives.Hash
-		for i := 0; i < n; i += len(some) { // hashes added between two locked sections replace the oldest ones
+		// hashes that were added since the last locked section replace the oldest ones
+		for i := 0; i < n; i += len(some) {
 			b.mu.Lock()
 			k := min(len(some), n-i)
 			for x := range k {

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lake is a bucket in the layout of NEAR Lake: a folder for each block, named by its height in
-// twelve digits, with block.json and a file for each shard.
+// lake is a bucket in the layout of NEAR Lake: a folder for each block, named by the block's height
+// in twelve digits, with block.json and a file for each shard.
 type lake struct {
 	base string
 	http *http.Client
@@ -38,8 +38,8 @@ func (l *lake) file(ctx context.Context, height primitives.Height, name string) 
 	return nil, &statusError{status, clip(body)}
 }
 
-// Block reads a block, and the files of its shards with a new chunk. Unless whole is set, shards
-// whose chunk has no transactions are left out.
+// Block reads a block, and for each new chunk of the block the file of its shard. Unless whole is
+// set, shards whose chunk has no transactions are left out.
 func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error) {
 	text, err := l.file(ctx, height, "block.json")
 	if errors.Is(err, ErrNotYet) {
@@ -71,8 +71,8 @@ func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) 
 	return d, nil
 }
 
-// absent distinguishes a skipped height from one that is not stored yet: the height was skipped if
-// the bucket has a later one.
+// absent distinguishes a skipped height from a height whose block is not stored yet: the height was
+// skipped if the bucket has a block above it.
 func (l *lake) absent(ctx context.Context, height primitives.Height) error {
 	q := url.Values{"list-type": {"2"}, "delimiter": {"/"}, "max-keys": {"2"}, "start-after": {fmt.Sprintf("%012d/~", height)}}
 	body, status, err := get(ctx, l.http, l.base+"/?"+q.Encode())

@@ -49,7 +49,7 @@ func (n *neardata) Code(ctx context.Context, height primitives.Height, _ primiti
 		return nil, err
 	}
 	if err := json.Unmarshal(body, &code); err != nil {
-		return nil, nil // the reply is not JSON, so another kind of server has sent it
+		return nil, nil // the reply is not JSON, so it does not come from a server with neardata's layout
 	}
 	return code, nil
 }

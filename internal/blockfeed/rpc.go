@@ -66,7 +66,7 @@ func (j *jsonRPC) call(ctx context.Context, method string, params any) (json.Raw
 	return a.Result, nil
 }
 
-// Block requests a block and its chunks: all new ones if whole is set, else those with
+// Block requests a block and its chunks: all new chunks if whole is set, else the new chunks with
 // transactions.
 func (j *jsonRPC) Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error) {
 	text, err := j.call(ctx, "block", map[string]any{"block_id": height})
@@ -124,8 +124,8 @@ func (j *jsonRPC) raise(h primitives.Height) {
 	}
 }
 
-// Code requests the code in the block (only a troupe serves it), the account's current code, and
-// global code.
+// Code requests the code in the block (only a troupe serves such code), the account's current code,
+// and global code.
 func (j *jsonRPC) Code(ctx context.Context, height primitives.Height, account primitives.AccountID, hash primitives.Hash) (code []byte, err error) {
 	text, err := j.call(ctx, "troupe_block_document", map[string]any{"height": height, "finality": "optimistic", "part": "code", "code_hash": hash})
 	if err == nil && json.Unmarshal(text, &code) == nil && code != nil && primitives.HashBytes(code) == hash {

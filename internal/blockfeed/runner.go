@@ -60,8 +60,8 @@ const (
 	// maxAhead is how far above the tip blocks are requested, so that the chain does not wait for
 	// the feed's latency.
 	maxAhead = 8
-	// lookAhead is how many later blocks are searched for code of which a transaction has only the
-	// hash.
+	// lookAhead is the number of following blocks in which the runner searches for code of which a
+	// transaction has only the hash.
 	lookAhead = 24
 	// mostAsks is how many requests for code one document may cause. The code that arrived is
 	// cached, so the next try continues.
@@ -69,8 +69,8 @@ const (
 	leastPause = 20 * time.Millisecond
 	mostPause  = 30 * time.Second
 	mostIdle   = time.Hour
-	// near is how many of the newest blocks are tried for each transaction. Older blocks are tried
-	// only if no other feed has delivered the block by then.
+	// near is how many of the newest blocks the runner tries for each transaction. It tries older
+	// blocks only if no other feed has delivered the block by then.
 	near     = 2048
 	nearWait = 2 * time.Second
 	// share is the ratio of pause to work for a feed whose documents are useless: with 9 it gets a
@@ -78,8 +78,8 @@ const (
 	share = 9
 	// maxStrange is how many blocks a feed may deliver in a row that do not build on the chain.
 	maxStrange = 2 * maxAhead
-	// stuck is how long the tip may stand still after blocks were delivered, before they are
-	// delivered again.
+	// stuck is how long the tip may stand still after blocks were delivered, before the runner
+	// delivers these blocks again.
 	stuck = 3 * time.Second
 )
 
@@ -93,7 +93,7 @@ type Status struct {
 	Refused uint64 // number of blocks that the chain rejected or that do not match their hashes
 	Failed  uint64 // number of failed requests
 	Last    error  // error of the last failed request or invalid block; nil: none
-	LagNS   uint64 // time from the last block's timestamp until it was passed to the chain, in ns
+	LagNS   uint64 // time from the last block's timestamp until the runner passed that block to the chain, in ns
 }
 
 // Runner requests blocks from feeds. Safe for concurrent use.
@@ -171,16 +171,18 @@ func (r *Runner) Status() (out []Status) {
 	return out
 }
 
-// Refused handles a block that the chain rejected: its feed gets a strike, and restarts above the
-// tip.
+// Refused handles a block that the chain rejected: the feed that sent the block gets a strike, and
+// restarts above the tip.
 func (r *Runner) Refused(m messages.BlockRefused) {
 	r.strike(m.From, fmt.Errorf("block %v: %w", m.Hash, m.Err))
 }
 
-// ChunkRefused handles a chunk whose body does not match its header: its feed gets a strike.
+// ChunkRefused handles a chunk whose body does not match its header: the feed that sent the chunk
+// gets a strike.
 func (r *Runner) ChunkRefused(m messages.ChunkRefused) { r.strike(m.From, m.Err) }
 
-// Wanted handles a block whose parent is unknown: its feed restarts above the tip.
+// Wanted handles a block whose parent is unknown: the feed that sent the block restarts above the
+// tip.
 func (r *Runner) Wanted(m messages.BlockWanted) { r.back(m.From) }
 
 // ChunksWanted handles a block that waits for chunk bodies: its feed restarts above the tip.
@@ -211,7 +213,7 @@ func (r *Runner) strike(name string, err error) {
 	}
 }
 
-// failed records a failed request: it got no usable reply.
+// failed records a request of a feed that got no usable reply.
 func (r *Runner) failed(name string, err error) {
 	r.mu.Lock()
 	s := r.state[name]
@@ -225,7 +227,7 @@ func (r *Runner) failed(name string, err error) {
 }
 
 // taken returns the number of the feed's strikes, and whether the feed must request the blocks
-// above the tip again. It clears that mark.
+// above the tip again. taken clears the mark that says so.
 func (r *Runner) taken(name string) (strikes int, back bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,7 +247,7 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 			was, since = tip, time.Now()
 		}
 		strikes, back := r.taken(s.Name())
-		// Pause this feed after invalid data, longer each time. Other feeds continue.
+		// After invalid data pause only this feed, longer after each strike.
 		if strikes > struck {
 			struck = strikes
 			pause(ctx, nil, backoff(250*time.Millisecond, strikes))
@@ -293,8 +295,8 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 	}
 }
 
-// pace returns the pause before a feed without a new block is polled again. For a remote feed it is
-// a quarter of the block time.
+// pace returns the pause before a feed without a new block is polled again. For a remote feed, the
+// pause is a quarter of the block time.
 func (r *Runner) pace(name string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -321,7 +323,7 @@ func isLocal(name string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// give checks the document d of a feed, adds missing code to it, and delivers its block to the
+// give checks the document d of a feed, adds missing code to d, and delivers the block of d to the
 // chain.
 func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, height primitives.Height) error {
 	h := d.Block.Header
@@ -387,13 +389,13 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	return nil
 }
 
-// search looks for missing code: it asks the feed for the receiver's code, and reads later blocks,
-// in which the code is deployed to the receiver.
+// search looks for missing code: search asks the feed for the receiver's code, and reads the blocks
+// after this one, which may deploy that code to the receiver.
 func (r *Runner) search(ctx context.Context, s Source, d *blockdoc.Document, e *blockdoc.CodeError, try func() ([]*primitives.Chunk, error)) ([]*primitives.Chunk, error) {
 	var chunks []*primitives.Chunk
 	var err error
 	asks := 0
-	asked := func() bool { // requests the missing code; returns whether other code is missing then
+	asked := func() bool { // requests the missing code; returns whether the document now lacks different code
 		if asks++; asks > mostAsks {
 			return false
 		}
@@ -430,8 +432,8 @@ func (r *Runner) search(ctx context.Context, s Source, d *blockdoc.Document, e *
 	return chunks, err
 }
 
-// ask asks a feed for missing code. It names the receiver of the transaction or receipt that lacks
-// the code; learnCode keeps what the feed returns.
+// ask asks a feed for missing code. The request names the receiver of the transaction or receipt
+// that lacks the code; learnCode caches the code that the feed returns.
 func (r *Runner) ask(ctx context.Context, s Source, d *blockdoc.Document, e *blockdoc.CodeError) {
 	to := func(receiver primitives.AccountID) {
 		for _, hash := range e.Hashes {

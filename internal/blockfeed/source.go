@@ -19,11 +19,12 @@ type Source interface {
 	Name() string
 	// Block returns the block at a height. If whole is set, the document has all new chunks of the
 	// block, otherwise at least those with transactions. ErrNotYet: the feed does not have the
-	// block yet; it may have held the request. ErrSkipped: the chain has no block at that height.
+	// block yet; before this reply, the feed may have waited for the block. ErrSkipped: the chain
+	// has no block at that height.
 	Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error)
 	// Code returns code by its hash: code that the block at a height carries, that the account has,
-	// or that the account deploys globally. nil: the feed does not know it. The caller must check
-	// the hash of the result.
+	// or that the account deploys globally. nil: the feed does not know the code. The caller must
+	// check the hash of the result.
 	Code(context.Context, primitives.Height, primitives.AccountID, primitives.Hash) ([]byte, error)
 }
 
@@ -39,7 +40,7 @@ const maxReply = 64 << 20
 // Kinds are the prefixes of a feed's address.
 var Kinds = []string{"neardata", "lake", "rpc"}
 
-// Parse returns the feed of KIND:URL. Without a kind it is a server with neardata's layout.
+// Parse returns the feed of KIND:URL. Without a kind, the feed is a server with neardata's layout.
 func Parse(text string) (Source, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	if strings.HasPrefix(rest, "//") || rest == "" {
@@ -62,8 +63,8 @@ func Parse(text string) (Source, error) {
 	return nil, fmt.Errorf("feed %q: unknown kind %q, must be one of %s", text, kind, strings.Join(Kinds, ", "))
 }
 
-// requestLimit is the maximum duration of a request, including the time for which the feed delays
-// its reply.
+// requestLimit is the maximum duration of a request, including the time for which the feed waits
+// for a block before it replies.
 const requestLimit = 20 * time.Second
 
 func client() *http.Client {
@@ -88,7 +89,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("blockfeed: the feed answers HTTP %d: %s", e.status, e.text)
 }
 
-// do sends a request and reads its reply.
+// do sends a request and reads the reply.
 func do(c *http.Client, r *http.Request) ([]byte, int, error) {
 	a, err := c.Do(r)
 	if err != nil {

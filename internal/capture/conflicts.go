@@ -21,9 +21,9 @@ var ErrManySigned = fmt.Errorf("the recording has more than %d signed blocks, ch
 // Conflict is a pair of items of which a validator must sign at most one. The pair is one of these:
 // two blocks of a height; two chunks of a height and shard; endorsements of two blocks of a height;
 // an endorsement of a block and a skip approval that skips its height. Two skip approvals to one
-// height are not a conflict. If a neard receives a higher block, it skips from that block to
-// heights to which it has skipped before (chain/chain/src/doomslug.rs, process_timer). Receivers of
-// approvals keep the newest.
+// height are not a conflict. If a neard receives a higher block, neard sends skip approvals from
+// that block to heights for which it has already sent skip approvals from a lower block
+// (chain/chain/src/doomslug.rs, process_timer). Receivers of approvals keep the newest one.
 type Conflict struct {
 	Account primitives.AccountID
 	Kind    string // block, chunk or vote (an approval)
@@ -55,9 +55,9 @@ type skip struct {
 	from, to primitives.Height
 }
 
-// Search looks for conflicts between signed items in any number of recordings of one network. It
-// counts only items signed with one of the keys, because any peer can claim that a validator has
-// signed something.
+// Search looks for conflicts between signed items in any number of recordings of one network.
+// Search counts only items signed with one of the given keys, because any peer can claim that a
+// validator has signed something.
 type Search struct {
 	keys  map[primitives.AccountID]primitives.PublicKey
 	order []primitives.AccountID
@@ -87,8 +87,8 @@ func (s *Search) add(id primitives.AccountID, key primitives.PublicKey) {
 	s.keys[id] = key
 }
 
-// Read searches a recording. It adds the validator keys that the recording names, as neard's
-// recordings do. A truncated recording is read to its end without an error.
+// Read searches a recording. If the recording names validator keys, as neard's recordings do, Read
+// adds these keys to the search. It reads a truncated recording to its end without an error.
 func (s *Search) Read(in io.Reader) error {
 	if err := s.read(in); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (s *Search) message(m wire.Message) {
 	}
 }
 
-// header records a header. A header does not name its signer, so each known key is tried.
+// header records a header. A header does not name its signer, so the search tries each known key.
 func (s *Search) header(h *primitives.BlockHeader) {
 	hash := h.Hash()
 	if s.known[hash] || h.Height == 0 {

@@ -54,8 +54,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Number,
 // Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Lines reads a recording, compressed or not. It ends with the first error. A truncated recording,
-// as after a crash, ends with io.ErrUnexpectedEOF in a *LineError.
+// Lines reads a recording, compressed or not. The sequence ends with the first error. A truncated
+// recording, as after a crash, ends with io.ErrUnexpectedEOF in a *LineError.
 func Lines(in io.Reader) iter.Seq2[*Line, error] {
 	return func(yield func(*Line, error) bool) {
 		r := bufio.NewReaderSize(in, 1<<20)
@@ -103,7 +103,8 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// kindOf returns the kind of the message in a frame from its first bytes, without decoding it.
+// kindOf returns the kind of the message in a frame from its first bytes, without decoding the
+// frame.
 func kindOf(frame []byte) string {
 	tag, n := binary.Uvarint(frame)
 	if n <= 0 || tag>>3 > 1<<20 {
@@ -115,7 +116,7 @@ func kindOf(frame []byte) string {
 // Names maps keys of nodes to names.
 type Names map[primitives.PublicKey]string
 
-// Add adds the nodes and their names that a line of a recording contains.
+// Add adds the nodes that a line of a recording names, each with its name.
 func (n Names) Add(l *Line) {
 	for _, node := range l.Nodes {
 		n[node.Key.Public] = node.Name
@@ -144,7 +145,8 @@ func (n Names) End(end string) string {
 	return end
 }
 
-// short returns the first characters of a key or hash, enough to distinguish it.
+// short returns the first characters of a key or hash, enough to distinguish keys or hashes of one
+// recording.
 func short(text string) string {
 	prefix, rest, ok := strings.Cut(text, ":")
 	if !ok {

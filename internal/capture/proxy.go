@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// MaxConns bounds the connections of a Proxy. Further ones wait in the system's accept queue.
+// MaxConns bounds the connections of a Proxy. Connections beyond this number wait in the system's
+// accept queue.
 const MaxConns = 256
 
 const (
@@ -21,7 +22,7 @@ const (
 	acceptWait = 50 * time.Millisecond
 )
 
-// Proxy forwards connections to a node and records their frames.
+// Proxy forwards connections to a node and records the frames of these connections.
 type Proxy struct {
 	To       string // address of the node
 	Recorder *Recorder
@@ -76,15 +77,15 @@ func (p *Proxy) pass(ctx context.Context, a net.Conn) {
 		both.Go(func() {
 			s := splitter{frame: func(f []byte) { c.Frame(i == 0, f) }, note: c.Note}
 			_, _ = io.Copy(io.MultiWriter(way[1], &s), way[0])
-			_ = way[1].(*net.TCPConn).CloseWrite() // the other side may still send
+			_ = way[1].(*net.TCPConn).CloseWrite() // the opposite direction may still have data to send
 		})
 	}
 	both.Wait()
 	c.Note("the connection ends")
 }
 
-// splitter splits a stream into frames. It never fails: at an invalid frame it records a note and
-// ignores the rest of the stream.
+// splitter splits a stream into frames. A splitter never fails: at an invalid frame it records a
+// note and ignores the rest of the stream.
 type splitter struct {
 	frame func([]byte)
 	note  func(string)

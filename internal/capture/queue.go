@@ -8,7 +8,7 @@ import (
 // maxQueued is the maximum number of bytes that wait to be written.
 const maxQueued = 64 << 20
 
-// queue writes to out in its own goroutine, so that its callers do not wait for the disk.
+// queue writes to out in its own goroutine, so that callers of Write do not wait for the disk.
 type queue struct {
 	out  io.Writer
 	most int
@@ -36,7 +36,8 @@ func (q *queue) room(n int) bool {
 	return q.bytes == 0 || q.bytes+n <= q.most
 }
 
-// Write queues b, which must not change afterwards. It returns the error of an earlier write.
+// Write queues b, which must not change afterwards. Write returns the error of an earlier write to
+// out.
 func (q *queue) Write(b []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,7 +21,7 @@ type Recorder struct {
 	began  time.Time
 	conns  int
 	full   bool
-	queue  *queue // nil: the recording goroutine writes itself
+	queue  *queue // nil: the goroutine that records a line also writes it
 	lost   int    // number of lines dropped since a line was queued last
 	err    error
 	tap    map[uint64]*Conn
@@ -34,8 +34,8 @@ func NewRecorder(out io.Writer, limit int64, now func() time.Time) *Recorder {
 }
 
 // Later writes the recording from a goroutine of its own, so that no connection waits for the disk.
-// If the disk is too slow for maxQueued bytes, lines are dropped and a note counts them. done
-// writes what is queued; nothing is recorded after it.
+// If the disk is too slow for maxQueued bytes, the recorder drops lines and writes a note with
+// their number. done writes the queued lines; after done, nothing is recorded.
 func (r *Recorder) Later() (done func() error) { return r.later(maxQueued) }
 
 func (r *Recorder) later(most int) (done func() error) {
@@ -130,7 +130,8 @@ func (c *Conn) Note(text string) {
 
 func (c *Conn) note(text string) { c.write(&Line{Note: text}) }
 
-// write writes a line. When the limit is reached it writes a final line that says so.
+// write writes a line. When the recording reaches its limit, write writes a final line that says
+// so.
 func (c *Conn) write(l *Line) {
 	r := c.r
 	if r.full || r.err != nil {

@@ -17,7 +17,7 @@ import (
 // Filter selects lines of a recording. The zero value selects all.
 type Filter struct {
 	Kinds []string // kinds of messages, or of the bodies of routed messages, to select; empty: all
-	Node  string   // name of a node; selects its connections; empty: all
+	Node  string   // name of a node; selects the connections of that node; empty: all connections
 	Conn  int      // number of the connection to select; -1: all
 	From  float64  // start of the selected time in seconds since the recording began
 	// end of the selected time in seconds since the recording began; 0: the end of the recording
@@ -35,7 +35,8 @@ func (f *Filter) passes(l *Line, from, to, body string) bool {
 	return len(f.Kinds) == 0 || slices.ContainsFunc(f.Kinds, func(k string) bool { return strings.EqualFold(k, l.Kind) || strings.EqualFold(k, body) })
 }
 
-// plain escapes text for a terminal: neither peers nor a recording may send it control characters.
+// plain escapes text for a terminal: neither peers nor a recording may send control characters to
+// the terminal.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -11,9 +11,9 @@ import (
 )
 
 // Client returns the reply of client_config (near-chain-configs 0.38.0 src/client_config.rs, and
-// members that only nearcore f0c7706f1 has). It contains the effective values of config.json, and
-// some values of the genesis. Keys are sorted at every depth. Keys without effect here have the
-// value that neard would use.
+// members that only nearcore f0c7706f1 has). The reply contains the effective values of
+// config.json, and some values of the genesis. Keys are sorted at every depth. Keys without effect
+// here have the value that neard would use.
 func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 	d := c.Document
 	get := func(path string, otherwise any) any {
@@ -105,7 +105,7 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 }
 
 // Keys that client_config returns as config.json contains them: durations as [seconds,
-// nanoseconds], all others unchanged.
+// nanoseconds], all other values unchanged.
 var (
 	clientDurations = []string{
 		"consensus.catchup_step_period", "consensus.chunk_request_retry_period", "consensus.header_sync_initial_timeout",
@@ -177,7 +177,7 @@ func plain(v any) any {
 	return v
 }
 
-// compact formats a value on one line, with its keys in their own order.
+// compact formats a value on one line, with the keys of an object in the order of the document.
 func compact(v any) string {
 	d, ok := v.(*Document)
 	if !ok {

@@ -25,7 +25,8 @@ const (
 // Proofs selects the chunks whose execution proofs (state witnesses) a node keeps.
 type Proofs string
 
-// The choices: a validator's own chunks if other validators check them, all chunks, or none.
+// The values of the setting for chunks that a node validates: a validator's own chunks if other
+// validators check them, all chunks, or none.
 const (
 	ProofsOfDuties Proofs = "duties"
 	ProofsOfAll    Proofs = "all"
@@ -45,8 +46,8 @@ type Config struct {
 	StorePath                     string // path of the data folder; empty: <home>/data
 	WriteBuffer, BlockCache       uint64 // sizes in bytes; 0: the store's default
 	StateMemory                   uint64 // bytes of memory for tries; 0: a share of the machine's memory
-	// PointEpochs is the number of epochs for which the newest state that peers can download is
-	// kept if no newer one follows.
+	// PointEpochs is a number of epochs. For that long the node keeps the newest state that peers
+	// can download, if no newer state follows.
 	PointEpochs                  uint64
 	Proofs                       Proofs
 	ProofBytes                   uint64 // maximum size of the stored proofs in bytes
@@ -79,7 +80,7 @@ type Config struct {
 	Document            *Document // the whole configuration file, with missing keys added
 }
 
-// Network holds network.*, other keys about peers, and troupe.network.*.
+// Network holds network.*, the remaining keys about peers, and troupe.network.*.
 type Network struct {
 	Enabled *bool // nil: see On; home.Load sets it for mainnet and testnet
 	// Public are the addresses at which other validators reach this validator, in the form
@@ -103,8 +104,8 @@ type Network struct {
 	SyncThreshold       uint64 // number of blocks behind the peers from which the node syncs (sync_height_threshold)
 	SyncRequests        uint64 // maximum number of blocks requested from one peer at a time
 	HeadersWait         time.Duration
-	// HorizonEpochs is a number of epochs. A node that is farther behind starts with an epoch sync
-	// proof and the state of a later block. Zero disables epoch sync.
+	// HorizonEpochs is a number of epochs. A node that is behind by more epochs starts with an
+	// epoch sync proof and the state of a later block. Zero disables epoch sync.
 	HorizonEpochs uint64
 	ProofWait     time.Duration
 	StateWait     time.Duration // timeout of a request for a state part
@@ -117,8 +118,8 @@ type Network struct {
 // Pace determines when a validator in a network sends its approvals.
 type Pace string
 
-// Delays sends approvals after min_block_production_delay, as neard does. Eager sends them at once
-// if work waits.
+// Delays sends approvals after min_block_production_delay, as neard does. Eager sends approvals at
+// once if transactions or receipts wait.
 const (
 	Delays Pace = "delays"
 	Eager  Pace = "eager"
@@ -136,8 +137,8 @@ const (
 
 // Libp2p holds network.libp2p.*.
 type Libp2p struct {
-	// Addr is the libp2p listen address if Transport is both. Empty means the port after
-	// network.addr's.
+	// Addr is the libp2p listen address if Transport is both. Empty means the port after the port
+	// of network.addr.
 	Addr             string
 	Quic, MDNS, NATs bool
 }
@@ -170,7 +171,7 @@ type Fork struct {
 // replicas.
 type JetStream struct {
 	Enabled   bool
-	Listen    string // listen address of the embedded server; empty: it accepts no connections
+	Listen    string // listen address of the embedded server; empty: that server accepts no connections
 	URL       string // URL of an external server; empty: the embedded one
 	Token     string
 	Dir       string // data folder of the embedded server; empty: <home>/jetstream
@@ -181,7 +182,7 @@ type JetStream struct {
 	Blocks    bool          // true: the messages of final blocks for indexers are published too
 }
 
-// Replica holds troupe.replica.*. A replica executes nothing itself: it follows the records of a
+// Replica holds troupe.replica.*. A replica executes nothing itself: it imports the records of a
 // writer node.
 type Replica struct {
 	Of     string // URL of the NATS server; empty: the node is no replica
@@ -206,8 +207,8 @@ type RPC struct {
 	Indexer              bool   // whether EXPERIMENTAL_indexer_block is enabled
 	IndexerRequests      uint64 // maximum number of concurrent calls of EXPERIMENTAL_indexer_block
 	Simulate, Trace      bool   // whether simulations and traces are enabled
-	// Sandbox enables the sandbox_ methods. nil: they are enabled on a fork, and where any client
-	// can sign for an account that init made.
+	// Sandbox enables the sandbox_ methods. nil: these methods are enabled on a fork, and on a
+	// chain with an account of init for which any client can sign.
 	Sandbox *bool
 	Console *bool // whether /console is served; nil: if the sandbox_ methods are enabled
 }
@@ -254,8 +255,8 @@ func Default(fast bool) *Document {
 	return d
 }
 
-// initial is the parsed init.json. A start reads it four times, so it is parsed once. Callers that
-// change it must clone it first.
+// initial is the parsed init.json. A start uses init.json four times, so it is parsed only once. A
+// caller that changes the document must clone it first.
 var initial = sync.OnceValue(func() *Document { return embedded("init.json", initJSON) })
 
 // ours is the parsed own, which is read once.
@@ -271,7 +272,7 @@ func embedded(name string, in []byte) *Document {
 
 // own are the defaults of Troupe's own keys, and of keys of neard that neard's init does not write.
 // The defaults of the RPC limits are in limits.Table instead. Init does not write these keys, so
-// that the file stays neard's.
+// that the file equals the one that neard's init writes.
 const own = `{"troupe":{"block_production":"instant","numbering":null,"gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
@@ -290,8 +291,8 @@ const own = `{"troupe":{"block_production":"instant","numbering":null,"gc_min_ag
 "network":{"transport":"near","libp2p":{"addr":"","quic":true,"mdns":false,"nat_port_map":false}},"archive":false,"max_gas_burnt_view":null,
 "view_access_keys_limit":100,"rpc":{"enable_indexer_rpc":false,"indexer_max_concurrent_requests":1}}`
 
-// Read parses config.json and checks the values of known keys. It adds no key. file is the name in
-// errors.
+// Read parses config.json and checks the values of known keys. Read adds no key. file is the file's
+// name in errors.
 func Read(file string, in []byte) (*Document, []Warning, error) {
 	doc, err := parseDocument(in)
 	if err != nil {
@@ -324,8 +325,8 @@ func Parse(file string, in []byte) (*Config, []Warning, error) {
 	return c, warnings, err
 }
 
-// AddRPC adds the RPC settings that init writes, and those under troupe.rpc, to a configuration
-// without RPC.
+// AddRPC adds the RPC settings that init writes, and the settings under troupe.rpc, to a
+// configuration without RPC.
 func (c *Config) AddRPC() error {
 	d := NewDocument()
 	for _, k := range c.Document.keys {
@@ -340,8 +341,8 @@ func (c *Config) AddRPC() error {
 	return err
 }
 
-// readLimits returns the RPC limits that a file sets, and the defaults of the others. The schema
-// has checked their bounds.
+// readLimits returns the RPC limits that a file sets, and the defaults for the limits that the file
+// does not set. The schema has already checked the bounds of the values.
 func readLimits(d *Document) (out limits.Limits, named limits.Named) {
 	out = limits.Default()
 	for i := range limits.Table {
@@ -361,9 +362,9 @@ func readLimits(d *Document) (out limits.Limits, named limits.Named) {
 	return out, named
 }
 
-// Yield removes keys from d, a file of defaults, if top replaces them by other keys. These are
-// tracked_shards_config and consensus.block_request_timeout, if top has older keys for them, and
-// the RPC settings, if top has none.
+// Yield removes keys from d, a file of defaults, that would contradict the file top. It removes
+// tracked_shards_config and consensus.block_request_timeout if top has the older keys for these
+// settings, and it removes the RPC settings if top switches the RPC off.
 func (d *Document) Yield(top *Document) {
 	for _, k := range trackedKeys {
 		if _, ok := top.Get(k); ok {
@@ -381,8 +382,8 @@ func (d *Document) Yield(top *Document) {
 	}
 }
 
-// blockTimeout is a key, and olderBlockTimeout its name in neard 2.13 and older. A file has one of
-// them: neard 2.14 refuses both.
+// blockTimeout is a key of config.json. olderBlockTimeout is the name of the same key in neard 2.13
+// and older. A file may have only one of the two keys: neard 2.14 refuses a file with both.
 const blockTimeout, olderBlockTimeout = "consensus.block_request_timeout", "consensus.state_sync_external_timeout"
 
 func (d *Document) remove(key string) {

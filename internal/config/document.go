@@ -66,7 +66,7 @@ func (d *Document) Get(path string) (any, bool) {
 	return sub.Get(rest)
 }
 
-// Set sets the value at a dotted path. It creates missing objects on the path.
+// Set sets the value at a dotted path. Set creates missing objects on the path.
 func (d *Document) Set(path string, v any) {
 	head, rest, deeper := strings.Cut(path, ".")
 	if deeper {
@@ -81,8 +81,8 @@ func (d *Document) Set(path string, v any) {
 	d.put(head, v)
 }
 
-// SetAfter is Set for a top-level key. A new key is inserted after another one, so that the keys
-// that init adds are where neard's writer would put them.
+// SetAfter is Set for a top-level key. SetAfter inserts a new key after the key `after`, so that
+// the keys that init adds are where neard's writer would put them.
 func (d *Document) SetAfter(key, after string, v any) {
 	_, known := d.values[key]
 	d.put(key, v)
@@ -98,7 +98,8 @@ func (d *Document) put(key string, v any) {
 	d.values[key] = v
 }
 
-// Complete adds the keys of base that d lacks, object by object. It returns whether it added any.
+// Complete adds the keys of base that d lacks, object by object. The result is whether it added a
+// key.
 func (d *Document) Complete(base *Document) bool {
 	added := false
 	for _, k := range base.keys {

@@ -8,8 +8,8 @@ import (
 )
 
 // inert maps neard's keys that have no effect here to the reason. A key stands for every key below
-// it; the longest match applies. TestEachKeyIsUsedOrInert requires every key of the schema to be
-// here or to change Config.
+// itself; if several keys match, the longest one applies. TestEachKeyIsUsedOrInert requires every
+// key of the schema to be here or to change Config.
 var inert = map[string]string{
 	schemaKey:                               "it is for editors",
 	"network":                               "neard's default applies",
@@ -89,8 +89,8 @@ var used = map[string]bool{
 	"network.public_addrs": true, "network.allow_private_ip_in_public_addrs": true,
 }
 
-// Inert lists the config keys that are set to a value other than init's and that this node
-// ignores. It returns one line per reason, in file order.
+// Inert lists the config keys that are set to a value other than init's and that this node ignores.
+// The result has one line per reason, in file order.
 func (c *Config) Inert() []string {
 	initial, schema := initial(), schema()
 	var reasons []string
@@ -125,8 +125,8 @@ func (c *Config) Inert() []string {
 }
 
 // olderInit has the keys that init of neard 2.13 and older wrote and that init of 2.14 does not
-// write. One of them, consensus.state_sync_external_timeout, was renamed to block_request_timeout.
-// The others were removed.
+// write. nearcore renamed one of these keys, consensus.state_sync_external_timeout, to
+// block_request_timeout, and removed all the rest.
 var olderInit = sync.OnceValue(func() *Document {
 	return embedded("keys of older files", []byte(`{"consensus":{"state_sync_external_timeout":{"secs":60,"nanos":0},
 "state_sync_external_backoff":{"secs":60,"nanos":0}},"store":{"state_snapshot_config":{"state_snapshot_type":"Enabled"}}}`))

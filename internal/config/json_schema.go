@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// schemaKey is the key in which an editor finds the JSON schema of a file. The node ignores it.
+// schemaKey is the key in which an editor finds the JSON schema of a file. The node ignores that
+// key.
 const schemaKey = "$schema"
 
 // jsonSchema is a JSON schema, or the part for one value.
@@ -33,7 +34,7 @@ type jsonSchema struct {
 
 // JSONSchema returns the JSON schema (draft 2020-12) of config.json, for editors: every known key
 // with its type, range, default and description. Unknown keys are allowed, as the node only warns
-// of them. It is made from the rules by which the node checks the file.
+// of them. JSONSchema makes it from the rules by which the node checks the file.
 func JSONSchema() ([]byte, error) {
 	whole, _, err := Parse("config.json", []byte("{}"))
 	if err != nil {

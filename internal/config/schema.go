@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// initJSON is what neard's plain init writes, key by key in its order.
+// initJSON is what neard's plain init writes, key by key in neard's order.
 //
 //go:embed init.json
 var initJSON []byte
@@ -98,7 +98,7 @@ var extras = map[string]rule{
 	"network.outgoing_queue_limiter_capacity_bytes": {kind: kU64, nullable: true},
 	"network.max_write_buffer_capacity_bytes":       {kind: kU64, nullable: true},
 
-	// Keys that neard 2.13 and older wrote; see olderInit.
+	// Keys that init of neard 2.13 and older wrote; see olderInit.
 	"consensus.state_sync_external_timeout": {kind: kDuration},
 	"consensus.state_sync_external_backoff": {kind: kDuration},
 	"store.state_snapshot_config":           {kind: kAny, nullable: true},
@@ -115,8 +115,8 @@ var optional = []string{
 	"transaction_pool_size_limit", "produce_chunk_add_transactions_time_limit",
 }
 
-// Upper bounds of our own integer keys. They are far above what a machine has, but low enough that
-// no sum or conversion of the values overflows.
+// Upper bounds of our own integer keys. The bounds are far above what a machine has, but low enough
+// that no sum or conversion of the values overflows.
 const (
 	maxCount  = 1 << 30 // largest number of items
 	maxMemory = 1 << 50 // bytes
@@ -155,7 +155,7 @@ var bounds = map[string]struct{ min, max uint64 }{
 	"transaction_pool_strict_nonce_ttl_blocks":             {0, maxCount},
 }
 
-// open are objects whose keys are chosen by the user.
+// open lists the objects whose keys the user chooses.
 var open = []string{"store.trie_cache.per_shard_max_bytes", "store.view_trie_cache.per_shard_max_bytes",
 	"network.experimental.network_config_overrides", "network.experimental"}
 
@@ -366,7 +366,7 @@ const (
 	maxWarnings = 50
 )
 
-// nearest returns the known key closest to path, if it is close.
+// nearest returns the known key closest to path, if that key is close enough to be a misspelling.
 func nearest(path string) string {
 	if len(path) > maxGuess {
 		return ""

@@ -1,7 +1,7 @@
 package config
 
 // ownKeys are the rules of Troupe's own keys, with their descriptions in docs/operate/config.md. A
-// path that begins with docs/ becomes a link there.
+// path in a description that begins with docs/ becomes a link in that page.
 var ownKeys = map[string]rule{
 	"network.transport": {kind: kString, choices: []string{Near, OverLibp2p, Both},
 		doc: "`near`: neard's protocol over TCP. `libp2p`: encrypted, for networks of Troupe nodes only. `both`: " +

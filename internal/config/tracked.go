@@ -18,14 +18,14 @@ type TrackedShards struct {
 	ShadowValidator primitives.AccountID
 }
 
-// trackedKeys are tracked_shards_config and the older keys that it replaces.
+// trackedKeys are tracked_shards_config and the older keys that tracked_shards_config replaces.
 var trackedKeys = []string{"tracked_shards_config", "tracked_shards", "tracked_accounts", "tracked_shard_schedule", "tracked_shadow_validator"}
 
 const trackedAllowed = `"AllShards", "NoShards", {"Shards": ["s0.v3", ...]}, {"Accounts": [account, ...]}, {"Schedule": [[shard id, ...], ...]} or {"ShadowValidator": account}`
 
-// trackedShards reads tracked_shards_config in all its forms, else the older keys in neard's order
-// of precedence (nearcore client_config.rs from_deprecated_config_values). Without any of these
-// keys, this node tracks all shards, as init writes. neard would track none.
+// trackedShards reads tracked_shards_config in all its forms or, without that key, the older keys
+// in neard's order of precedence (nearcore client_config.rs from_deprecated_config_values). Without
+// any of these keys, this node tracks all shards, as init writes. neard would track none.
 func trackedShards(file string, d *Document) (TrackedShards, error) {
 	v, ok := d.Get("tracked_shards_config")
 	if !ok || v == nil {

@@ -24,8 +24,8 @@ func stateMemory(configured uint64) uint64 {
 	return machineMemory(os.ReadFile) / 4
 }
 
-// rpcLimits returns the limits of the RPC: those that config.json sets, and defaults fitted to the
-// machine's memory.
+// rpcLimits returns the limits of the RPC: the limits that config.json sets, and for all other
+// limits the defaults fitted to the machine's memory.
 func rpcLimits(c *config.RPC) limits.Limits {
 	l := c.Limits
 	l.FitMemory(machineMemory(os.ReadFile), &c.Named)
@@ -34,7 +34,8 @@ func rpcLimits(c *config.RPC) limits.Limits {
 
 // blockCache returns the size of the index's block cache in bytes: the configured size, or an
 // eighth of the trie budget. The cache also contains the index blocks and filters of the tables,
-// some 2 % of the index. With a smaller cache, each lookup would read them again.
+// some 2 % of the index. With a cache that is too small, each lookup would read these index blocks
+// and filters again.
 func blockCache(c *config.Config) int {
 	if c.BlockCache != 0 {
 		return int(c.BlockCache)

@@ -19,9 +19,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// The control socket is in the data folder of a running node. Other processes of the same user send
-// it requests for work that needs the open store, because only one process can open the data
-// folder.
+// The control socket is in the data folder of a running node. Other processes of the same user
+// connect to it and send requests for work that needs the open store, because only one process can
+// open the data folder.
 
 // controlName is the file name of the socket. If a crash left a socket behind, the next node that
 // locks the data folder removes it.
@@ -29,7 +29,7 @@ const controlName = "control.sock"
 
 // Bounds of requests on the socket.
 const (
-	maxControls  = 4       // maximum number of concurrent requests; others wait
+	maxControls  = 4       // maximum number of concurrent requests; requests beyond it wait
 	maxRequest   = 4 << 20 // maximum size of a request in bytes
 	controlLimit = time.Minute
 	// openLimit is the maximum time until a dump begins. The dump first reads all accounts, some
@@ -50,8 +50,8 @@ type control struct {
 	cancel context.CancelFunc
 }
 
-// listenControl creates the socket and starts to serve it. It fails on systems without Unix
-// sockets, and if the path is too long for a socket address.
+// listenControl creates the socket and starts to serve it. listenControl fails on systems without
+// Unix sockets, and if the path is too long for a socket address.
 func (h *Daemon) listenControl() (*control, error) {
 	path := filepath.Join(h.home.Paths.Data, controlName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -63,7 +63,8 @@ func (h *Daemon) listenControl() (*control, error) {
 		if err != nil {
 			return err
 		}
-		ul.SetUnlinkOnClose(false) // when the socket closes, its short name is no longer valid
+		// when the socket closes, the short name under which it was bound is no longer valid
+		ul.SetUnlinkOnClose(false)
 		l = ul
 		return os.Chmod(path, 0o600)
 	})
@@ -124,7 +125,8 @@ func (c *control) accept() {
 	}
 }
 
-// close stops serving, closes open connections and waits for their goroutines.
+// close stops serving, closes open connections and waits for the goroutines that serve these
+// connections.
 func (c *control) close() {
 	c.cancel()
 	_ = c.l.Close()
@@ -184,11 +186,11 @@ func (p deadlineWriter) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// deadlineReader sets a new deadline for each Read. It is needed because a suspended process does
-// not close its socket.
+// deadlineReader sets a new deadline for each Read. Deadlines are needed because a suspended
+// process does not close its socket.
 type deadlineReader struct {
 	net.Conn
-	next, later time.Duration // timeouts: next for the next Read, later for all Reads after that
+	next, later time.Duration // timeouts: next for the next Read, later for all Reads after that one
 }
 
 func (c *deadlineReader) Read(b []byte) (int, error) {
@@ -199,7 +201,7 @@ func (c *deadlineReader) Read(b []byte) (int, error) {
 }
 
 // dialControl sends a request to the node that runs on a data folder. A *net.OpError means that no
-// node runs on it, or that the node does not answer.
+// node runs on the data folder, or that the node does not answer.
 func dialControl(data string, r any) (conn net.Conn, err error) {
 	err = shortPath(filepath.Join(data, controlName), func(short string) (err error) {
 		conn, err = net.DialTimeout("unix", short, controlLimit)
@@ -246,7 +248,7 @@ func Dump(hm *home.Home, r *dump.Request, f func(*dump.Received) error) error {
 		_ = out.CloseWithError(d.Send(out))
 	}()
 	err = receive(in, f)
-	_ = in.Close() // stops the sender, if it still runs
+	_ = in.Close() // stops the goroutine that sends the request, if it still runs
 	<-sent
 	return err
 }

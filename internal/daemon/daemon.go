@@ -70,13 +70,13 @@ type Options struct {
 
 	// The chain.
 
-	// Memory keeps the chain and compiled contracts in memory. Start reads the files of Home, which
-	// may be removed afterwards. The only other files that are read or written are those of a fork's
-	// cache, if config.json names its folder.
+	// Memory keeps the chain and compiled contracts in memory. Start reads the files of Home. The
+	// caller may remove these files afterwards. If config.json names a folder for a fork's cache,
+	// the node also reads and writes files there. It uses no other files.
 	Memory bool
 	// Trust skips the validation of the genesis if the store does not exist yet.
 	Trust bool
-	// Grow adds records to the genesis state of a new chain. nil: it adds none.
+	// Grow adds records to the genesis state of a new chain. nil: no records are added.
 	Grow func(*engine.GenesisState)
 	// Checkpoint is a block that the stored chain must contain. Zero: no check.
 	Checkpoint primitives.Hash
@@ -97,9 +97,9 @@ type Options struct {
 
 	// Observers.
 
-	// Tap receives a copy of all traffic with peers. It must not block. nil: no tap.
+	// Tap receives a copy of all traffic with peers. Tap must not block. nil: no tap.
 	Tap func(tcp.Tapped)
-	// Observe is called for each accepted block, on the chain's goroutine. nil: it is not called.
+	// The chain's goroutine calls Observe for each accepted block. nil: not called.
 	Observe func(*messages.BlockAccepted)
 
 	known map[string]json.RawMessage // configuration of the node that this one replaces (see UpdateOptions)
@@ -145,14 +145,13 @@ type Daemon struct {
 // signatures.
 const keysCached = 1024
 
-// GCPercent is the debug.SetGCPercent value for a process that runs a node. Go's default is higher:
-// it lets the heap double before a collection. More collections cost little, because nearly all of
-// a node's memory is in slabs without pointers. The collector counts these slabs but does not scan
-// them.
+// GCPercent is the debug.SetGCPercent value for a process that runs a node. Go's default, 100, lets
+// the heap double before a collection. More collections cost little, because nearly all of a node's
+// memory is in slabs without pointers. The collector counts these slabs but does not scan them.
 const GCPercent = 50
 
-// Start binds the listeners, opens the store and starts the node. On an error it undoes all steps
-// in reverse order.
+// Start binds the listeners, opens the store and starts the node. On an error, Start undoes all
+// completed steps in reverse order.
 func Start(o Options) (_ *Daemon, err error) {
 	if o.Log == nil {
 		o.Log = logrus.New()
@@ -210,7 +209,7 @@ func Start(o Options) (_ *Daemon, err error) {
 		h.metrics = serveMetrics(ports.metrics, h.server.AppendMetrics)
 	}
 	if !o.Memory {
-		// Without the socket, these commands work only while the node is stopped.
+		// Without the socket, the commands that use the socket work only while the node is stopped.
 		if h.control, err = h.listenControl(); err != nil {
 			h.log.WithError(err).Warn("no control socket: troupe view-state and snapshot work only while this node is stopped")
 		}
@@ -484,7 +483,7 @@ func (h *Daemon) vmOptions(o *Options) vm.Options {
 }
 
 // executable identifies the running file by size and modification time. The version would not
-// suffice, because different binaries of `go build` can have the same version.
+// suffice, because two different binaries of `go build` can have the same version.
 func executable() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -497,9 +496,9 @@ func executable() string {
 	return fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
 }
 
-// Failed delivers an error after which the node must be stopped. It is the error of a failed RPC
-// server, or ErrStateSynced, ErrRewound or ErrDiskFreed. After one of the latter three, the caller
-// should restart the node.
+// Failed delivers an error after which the caller must stop the node. It is the error of a failed
+// RPC server, ErrStateSynced, ErrRewound or ErrDiskFreed. After ErrStateSynced, ErrRewound and
+// ErrDiskFreed, the caller should restart the node.
 func (h *Daemon) Failed() <-chan error { return h.failed }
 
 // openChain opens the chain that Start runs.
@@ -515,8 +514,8 @@ func (h *Daemon) openChain(o *Options) (*storage.Store, error) {
 	return storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
 }
 
-// openStore opens the data folder, which belongs to one chain and one process. If reads is set, a
-// full disk makes it open the folder read-only.
+// openStore opens the data folder, which belongs to one chain and one process. If reads is set and
+// the disk is full, openStore opens the folder read-only.
 func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, error) {
 	c := hm.Config
 	dir := hm.Paths.Data
@@ -583,8 +582,8 @@ func nodeKey(hm *home.Home) primitives.PublicKey {
 }
 
 // maxIdle returns the age of the head above which the node is unhealthy: ten times the maximum
-// block delay. 0 means no bound. It applies to blocks on demand, and to forks, because they
-// continue the remote chain's time.
+// block delay. 0 means no bound. The result is 0 if the node makes blocks on demand, and for forks,
+// because a fork continues the remote chain's time.
 func (h *Daemon) maxIdle(c *config.Config) time.Duration {
 	if c.Production == config.Manual || h.fork != nil {
 		return 0

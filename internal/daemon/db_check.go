@@ -22,7 +22,7 @@ type Checked struct {
 }
 
 // CheckDB reads the whole chain of a home on which no node runs. It reads every record of the log
-// and every subtree of the states, and compares their hashes with the roots. Opening the store
+// and every subtree of the states, and compares the hashes with the roots. Opening the store
 // repairs the effects of a crash, as at a start. CheckDB changes nothing else. On an error the
 // result covers what was checked so far.
 func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, what string)) (*Checked, error) {

@@ -14,9 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The list of excluded peers partitions a local network. It can only be changed through the control
-// socket, to which only processes of the same user on this machine can connect. A node that listens
-// beyond the loopback interface refuses the request, because it may be part of a real network.
+// The list of excluded peers partitions a local network. The list can only be changed through the
+// control socket, to which only processes of the same user on this machine can connect. A node that
+// listens beyond the loopback interface refuses the request, because the node may be part of a real
+// network.
 
 // maxExcluded is the maximum number of excluded peers.
 const maxExcluded = 1000
@@ -30,10 +31,10 @@ type excludeRequest struct {
 }
 
 // ExcludePeers makes the node that runs on a data folder close and refuse connections with these
-// peers, which are given by their node keys. The list replaces that of the previous call. Errors:
-// no node runs there, or the node listens for peers beyond this machine.
+// peers, which are given by their node keys. The list replaces the list of the previous call.
+// Errors: no node runs there, or the node listens for peers beyond this machine.
 func ExcludePeers(data string, peers []primitives.PublicKey) error {
-	peers = append([]primitives.PublicKey{}, peers...) // not nil, because null in JSON would be another request
+	peers = append([]primitives.PublicKey{}, peers...) // not nil, because in JSON null would mean a different request
 	conn, err := dialControl(data, excludeRequest{&peers})
 	if err != nil {
 		return fmt.Errorf("no node answers at %s: %w", filepath.Join(data, controlName), err)

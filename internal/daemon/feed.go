@@ -39,7 +39,7 @@ func followsFeeds(o *Options) {
 	}
 }
 
-// openFeeds creates the feeds' runner. It runs once the node has started.
+// openFeeds creates the feeds' runner. The runner runs once the node has started.
 func (h *Daemon) openFeeds(sources []blockfeed.Source, track engine.Track, no *node.Options) {
 	chain := feedChain{h, track}
 	f := &feeds{tip: chain.Tip, ended: make(chan struct{})}
@@ -74,9 +74,9 @@ func (c feedChain) Moved() <-chan struct{} { return c.Node.Moves() }
 // Deliver implements blockfeed.Importer.
 func (c feedChain) Deliver(m messages.BlockReceived) { c.Node.Receive(m) }
 
-// Admit prechecks a block of a feed. Its producer must have signed it with these chunk headers. It
-// returns blockfeed.ErrPassed for a known or old block, and blockfeed.ErrNotYet for a block of an
-// unknown epoch.
+// Admit prechecks a block of a feed. The block's producer must have signed the block with these
+// chunk headers. precheckFeedBlock returns blockfeed.ErrPassed for a known or old block, and
+// blockfeed.ErrNotYet for a block of an unknown epoch.
 func (c feedChain) Admit(b *primitives.Block) error {
 	a, err := c.Engine.Precheck(b)
 	switch {
@@ -84,7 +84,8 @@ func (c feedChain) Admit(b *primitives.Block) error {
 		return blockfeed.ErrPassed
 	case err != nil && engine.VerdictOf(err) == engine.VerdictInvalid:
 		return &blockdoc.MismatchError{Where: "block.header", Err: err}
-	case err == nil && a.Standing == blockpool.UnknownEpoch: // the block's epoch is known only after earlier blocks
+	// the epoch becomes known only with the blocks before this one
+	case err == nil && a.Standing == blockpool.UnknownEpoch:
 		return blockfeed.ErrNotYet
 	}
 	return err
@@ -146,8 +147,8 @@ func (f *feeds) run(ctx context.Context) {
 	f.Run(ctx)
 }
 
-// feedForwarder forwards submitted transactions to feeds that accept them. It waits for their
-// execution on this node.
+// feedForwarder forwards submitted transactions to feeds that accept them. It waits until this node
+// has executed the transaction.
 type feedForwarder struct {
 	backend.Submitter
 	feeds *feeds

@@ -14,16 +14,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sumsName is a cache file in the data folder. It contains the hashes of large genesis files by
-// size and modification time, so that a start need not read gigabytes again. It may be removed at
-// any time.
+// sumsName is a cache file in the data folder. The file contains the hashes of large genesis files
+// by size and modification time, so that a start need not read gigabytes again. The user may remove
+// the file at any time.
 const sumsName = "genesis.sums"
 
 // minRemembered is the minimum file size in bytes for a hash to be cached. Reading and hashing a
 // file of this size takes some 5 ms.
 const minRemembered = 4 << 20
 
-// fingerprints hashes files and caches the hashes of large ones.
+// fingerprints hashes files and caches the hashes of large files.
 type fingerprints struct {
 	known []byte // contents of the cache file when it was read
 	lines []byte // new contents of the cache file

@@ -43,8 +43,8 @@ func ForkOptions(dir string, c *config.Config) fork.Options {
 }
 
 // openFork returns the remote state of a home that is a fork, or nil if the home is no fork. If
-// check is set, it contacts the remote node. If that node serves another chain, openFork fails. If
-// it does not answer, openFork logs a warning.
+// check is set, openFork contacts the remote node. If that node serves a chain other than the
+// forked one, openFork fails. If the remote node does not answer, openFork logs a warning.
 func (h *Daemon) openFork(opts *Options, check bool) (*forked, error) {
 	hm := opts.Home
 	pin, err := fork.ReadPin(hm.Paths.Dir)
@@ -81,7 +81,8 @@ func site(text string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// chainOf returns the chain spec of a home. A fork has the remote chain's ID, but its own epochs.
+// chainOf returns the chain spec of a home. A fork has the remote chain's ID, but epochs of its
+// own.
 func chainOf(hm *home.Home, f *forked) (*engine.ChainSpec, error) {
 	g := hm.Genesis
 	if f != nil {
@@ -105,7 +106,7 @@ func chainOf(hm *home.Home, f *forked) (*engine.ChainSpec, error) {
 	return chain, nil
 }
 
-// forkClock returns the clock for a fork's blocks. It continues from the head's timestamp.
+// forkClock returns the clock for a fork's blocks. The clock continues from the head's timestamp.
 func forkClock(head *engine.BlockNode) func() uint64 {
 	begun, from := time.Now(), head.Header().Timestamp
 	return func() uint64 { return from + 1 + uint64(time.Since(begun)) }
@@ -164,7 +165,7 @@ func (s sandboxControl) forkStatus() (view.Fork, error) {
 	f, pin, n := s.fork, s.fork.Pin(), s.fork.Stats()
 	out := view.Fork{URL: site(pin.URL), ChainID: pin.ChainID, At: view.At{Height: pin.Height, Hash: pin.Hash}, Proven: n.Proven, Unproven: n.Unproven,
 		Memory: n.Memory, Disk: n.Disk, Requests: n.Requests, Retries: n.Retries, Failures: n.Failures, Refused: n.Refused, Bytes: n.Bytes, LastError: n.LastError}
-	if s.id == "" { // in other worlds, no account follows the remote chain
+	if s.id == "" { // in worlds, no account follows the remote chain
 		f.mu.Lock()
 		out.Live = slices.Clone(f.live)
 		if len(f.live) > 0 {
@@ -178,8 +179,8 @@ func (s sandboxControl) forkStatus() (view.Fork, error) {
 	return out, err
 }
 
-// refreshLoop updates live accounts to their state on the remote chain, whenever that has a newer
-// final block. It runs until ctx ends.
+// refreshLoop updates live accounts to their state on the remote chain, whenever the remote chain
+// has a newer final block. refreshLoop runs until ctx ends.
 func (h *Daemon) refreshLoop(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -12,8 +12,8 @@ import (
 
 // CheckHome checks a home folder as home.Check does. If home.Check finds no error, CheckHome also
 // creates the genesis chain in memory, with the code that Start uses. So it finds every error in
-// the files that Start would find. It needs twice the memory of the genesis state. It listens on no
-// port and writes no file.
+// the files that Start would find. CheckHome needs twice the memory of the genesis state. It
+// listens on no port and writes no file.
 func CheckHome(dir string) *home.Report {
 	r := home.Check(dir)
 	if len(r.Errors) > 0 {

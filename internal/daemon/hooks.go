@@ -6,7 +6,8 @@ import "context"
 type Hooks struct {
 	// syncFolder replaces the function of that name while a synced state is installed.
 	syncFolder func(dir string) error
-	// restoring is called between the steps of RestoreSnapshot, which fails with its error.
+	// RestoreSnapshot calls restoring between its steps. If restoring returns an error,
+	// RestoreSnapshot fails with that error.
 	restoring func(step string) error
 	// lastAdvance replaces the last advance of the flat head, when the node stops.
 	lastAdvance func(context.Context) error

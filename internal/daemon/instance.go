@@ -33,20 +33,20 @@ type Instance struct {
 	worlds       *worlds         // all worlds of the process
 	front        *network.Status // nil: no network
 	feeds        *feeds          // nil: the node follows no feeds
-	withOthers   bool            // the node produces blocks together with other validators
-	// key returns the current validator key. It is set only if Reload may change the key, which
-	// requires withOthers.
+	withOthers   bool            // the node produces blocks together with validators of other nodes
+	// key returns the current validator key. key is set only if Reload may change the validator
+	// key, which requires withOthers.
 	key     func() *primitives.KeyFile
 	fork    *forked       // shared by a chain and its worlds; nil: the chain is no fork
 	replays chan struct{} // semaphore that admits one ReplayTransaction at a time
 }
 
-// Backend returns the chain's backend for queries in this process. It is nil if there is neither an
-// RPC nor Options.InProcess.
+// Backend returns the chain's backend for queries in this process. The result is nil if there is
+// neither an RPC nor Options.InProcess.
 func (r *Instance) Backend() *backend.Backend { return r.back }
 
-// World creates a world that continues from this chain, for use in this process. It does not end
-// when idle.
+// World creates a world that continues from this chain, for use in this process. Such a world does
+// not end when idle.
 func (r *Instance) World(ctx context.Context, q *view.NewWorld) (*Instance, error) {
 	s := sandboxControl{r}
 	if err := s.checkExclusive(); err != nil {
@@ -59,8 +59,8 @@ func (r *Instance) World(ctx context.Context, q *view.NewWorld) (*Instance, erro
 	return &w.Instance, nil
 }
 
-// End ends a world and its children, and waits until they have ended. It does nothing for the
-// node's own chain.
+// End ends a world and its child worlds, and waits until all of them have ended. For the node's own
+// chain, End does nothing.
 func (r *Instance) End() error {
 	w := r.worlds.find(r.id)
 	if w == nil {

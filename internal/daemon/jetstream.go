@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// publishing publishes the node's records to replicas and answers their requests.
+// publishing publishes the node's records to replicas and answers the replicas' requests.
 type publishing struct {
 	followed      func()            // ends the notifications of new blocks
 	server        *jetstream.Server // nil: an external server is used
@@ -26,12 +26,12 @@ type publishing struct {
 	blocks        *jetstream.BlockPublisher // nil until the backend exists
 }
 
-// storeBytes is the disk space in bytes that an embedded server needs in addition to the stream. It
-// contains the index, and messages that can only be removed in whole files.
+// storeBytes is the disk space in bytes that an embedded server needs in addition to the stream.
+// This space holds the index, and old messages that the server can only remove in whole files.
 const storeBytes = 256 << 20
 
 // publish starts to publish once the node runs. If an external server is unreachable or full,
-// publish returns no error, and the node continues without it.
+// publish returns no error, and the node continues without the server.
 func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err error) {
 	c := &hm.Config.JetStream
 	switch {
@@ -162,8 +162,9 @@ type logSource struct {
 	most int64 // size limit of the stream in bytes
 }
 
-// Beginning returns the position at which an empty stream starts. It is the start of the log or, if
-// the log is long, the position above the flat head. In the second case a replica needs a snapshot.
+// Beginning returns the position at which an empty stream starts. The position is the start of the
+// log or, if the log is long, the position above the flat head. In the second case a replica needs
+// a snapshot.
 func (x logSource) Beginning() (string, error) {
 	at, size, err := x.s.LogStart()
 	if err != nil {
@@ -191,7 +192,7 @@ func (x logSource) Records(from string, f func(jetstream.Record) bool) (string, 
 }
 
 // blockObserver returns a callback that notifies the publisher and the replica of a persisted block
-// before it calls other.
+// before it calls the callback other.
 func (h *Daemon) blockObserver(other func(*messages.BlockAccepted)) func(*messages.BlockAccepted) {
 	return func(m *messages.BlockAccepted) {
 		if p := h.publishing.Load(); p != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// libp2pOptions returns the options of the libp2p transport; nil: it is off. at is the address that
-// network.addr resolved to.
+// libp2pOptions returns the options of the libp2p transport; nil: the libp2p transport is off. at
+// is the address that network.addr resolved to.
 func (h *Daemon) libp2pOptions(at net.Addr) (*libp2p.Options, error) {
 	c := &h.home.Config.Network
 	if c.Transport != config.OverLibp2p && c.Transport != config.Both {

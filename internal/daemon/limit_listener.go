@@ -18,10 +18,11 @@ type limitListener struct {
 type limitedConn struct {
 	net.Conn
 	of *limitListener
-	at *list.Element // element of limitListener.open; nil: it was removed
+	at *list.Element // element of limitListener.open; nil: the connection was removed
 }
 
-// Accept returns the next connection. If the limit is reached, it closes the oldest one first.
+// Accept returns the next connection. If the limit is reached, Accept first closes the oldest open
+// connection.
 func (l *limitListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {

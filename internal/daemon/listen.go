@@ -68,7 +68,8 @@ func listen(key, addr, instead string) (net.Listener, error) {
 	return l, nil
 }
 
-// inUseError says that another process listens on an address. It is syscall.EADDRINUSE.
+// inUseError says that another process listens on an address. errors.Is reports it as
+// syscall.EADDRINUSE.
 type inUseError struct{ text string }
 
 func (e *inUseError) Error() string { return e.text }

@@ -28,8 +28,8 @@ const (
 	maxCollectRest = 5 * time.Second
 )
 
-// logObstacle logs what prevents block production. An empty reason means that nothing prevents it
-// any more.
+// logObstacle logs what prevents block production. An empty reason means that nothing prevents
+// block production any more.
 func (h *Daemon) logObstacle(reason string) {
 	if reason == "" {
 		h.log.Info("this node produces blocks again")
@@ -92,7 +92,7 @@ func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 	}
 }
 
-// collect removes some blocks that are older than the configured age. It keeps blocks that the
+// collect removes some blocks that are older than the configured age. collect keeps blocks that the
 // chain or a shard's catchup still needs.
 func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	from, err := h.Engine.KeepFrom()
@@ -114,7 +114,8 @@ func collectAgain(period time.Duration, found bool) time.Duration {
 	return max(period, min(collectRest*period, maxCollectRest))
 }
 
-// verify reads all states once and compares their hashes. The node works in the meantime.
+// verify reads the states of all shards once and compares their hashes with the roots. The node
+// works in the meantime.
 func (h *Daemon) verify(ctx context.Context) {
 	begin := time.Now()
 	if err := h.Engine.Preload(func() bool { return ctx.Err() != nil }); err != nil {

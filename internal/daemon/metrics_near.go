@@ -29,7 +29,8 @@ func (h *Instance) appendNear(b []byte) []byte {
 	return appendTimes(b, h.Engine.Times())
 }
 
-// appendEpoch appends the validators of the head's epoch and what they produced.
+// appendEpoch appends the validators of the head's epoch and the numbers of blocks and chunks that
+// these validators produced.
 func (h *Instance) appendEpoch(b []byte) []byte {
 	if h.back == nil {
 		return b

@@ -34,8 +34,8 @@ const oldestPeer = 83
 // knownPeers is the key of the store row with the peers of the previous run.
 const knownPeers = "known_peers"
 
-// networkOptions returns the options of the network actor. l is its first listener. After a restart
-// of the actor l is closed, and only its address is used.
+// networkOptions returns the options of the network actor. l is the actor's first listener. After a
+// restart of the actor, l is closed, and the actor uses only the address of l.
 func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	hm := h.home
 	c := &hm.Config.Network
@@ -111,15 +111,16 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 }
 
 // signedFile is the name of the validator's signing journal. The journal is in the data folder,
-// since it belongs to the chain that is stored there.
+// since a journal belongs to the chain that is stored there.
 const signedFile = "signed"
 
-// followsFile is the name of the journal of a node without a validator key. It stays empty.
+// followsFile is the name of the journal of a node without a validator key. That journal stays
+// empty.
 const followsFile = "follows"
 
 // validatorOptions returns the options of a validator that produces blocks together with other
-// validators. It returns nil if this node has no validator key, is the only validator, or has to
-// sync the state of a later block first.
+// validators. validatorOptions returns nil if this node has no validator key, is the only
+// validator, or has to sync the state of a later block first.
 func (h *Daemon) validatorOptions() (*validator.Options, error) {
 	key := h.home.ValidatorKey
 	if key == nil || h.Engine.GenesisOnly() { // after the state sync, the node starts again
@@ -157,7 +158,7 @@ func (h *Daemon) shadowOptions() *validator.Options {
 }
 
 // hasSigned returns whether the validator of a folder has a signing journal. If so, the chain has
-// had other validators.
+// had validators on other nodes.
 func hasSigned(hm *home.Home) bool {
 	for _, name := range []string{".0", ".1"} {
 		if _, err := os.Stat(filepath.Join(hm.Paths.Data, signedFile+name)); err == nil {
@@ -167,9 +168,9 @@ func hasSigned(hm *home.Home) bool {
 	return false
 }
 
-// checkNeverShared returns an error if this validator has signed blocks of a chain with other
-// validators. If it produced blocks alone from now on, its signatures might contradict the earlier
-// ones.
+// checkNeverShared returns an error if this validator has signed blocks of a chain with validators
+// of other nodes. If the validator produced blocks alone from now on, its new signatures might
+// contradict its earlier ones.
 func checkNeverShared(hm *home.Home) error {
 	if hm.ValidatorKey == nil || !hasSigned(hm) {
 		return nil
@@ -178,7 +179,7 @@ func checkNeverShared(hm *home.Home) error {
 		"(network.addr), or remove validator_key.json to run the node read-only", hm.ValidatorKey.AccountID, filepath.Join(hm.Paths.Data, signedFile))
 }
 
-// peers parses a list of peers and resolves their host names.
+// peers parses a list of peers and resolves the host names in it.
 func peers(key, list string) (out []wire.PeerInfo, err error) {
 	all, err := config.Peers(list)
 	if err != nil {
@@ -225,7 +226,7 @@ func (h *Daemon) storePeers(list []wire.PeerInfo) {
 	}
 }
 
-// loadPeers returns the stored peers, or none if they cannot be read.
+// loadPeers returns the stored peers, or none if the store cannot read them.
 func (h *Daemon) loadPeers() (out []wire.PeerInfo) {
 	raw, err := storage.Misc.Get(h.store.Reader(), knownPeers)
 	if err != nil {
@@ -242,7 +243,8 @@ func (h *Daemon) loadPeers() (out []wire.PeerInfo) {
 	return out
 }
 
-// logLooksForPeers logs how a node that has only the genesis continues, and what is missing for it.
+// logLooksForPeers logs how a node that has only the genesis continues, and what the node lacks for
+// that.
 func (h *Daemon) logLooksForPeers() {
 	id := h.home.Genesis.ChainID
 	h.log.Infof("this node has only the genesis of %s: it looks for peers, to sync the state of a recent block from them", id)
@@ -256,8 +258,8 @@ func (h *Daemon) logLooksForPeers() {
 // onFirstPeer ends a sandbox setting that peers would not accept: unsigned transactions.
 func (h *Daemon) onFirstPeer() { h.checker.AllowUnsigned(nil, false) }
 
-// sharedReason returns why the history of this chain must not be changed. It is empty if the
-// history may be changed.
+// sharedReason returns why the history of this chain must not be changed. The result is empty if
+// the history may be changed.
 func (h *Instance) sharedReason() string {
 	switch f := h.front; {
 	case f == nil:
@@ -313,7 +315,7 @@ func maxHeightJump(peers bool, c *engine.ChainSpec) primitives.Height {
 	return primitives.Height(20 * c.Params.Epoch.EpochLength)
 }
 
-// warnPatched logs a warning if peers may follow this chain although its state was patched. Peers
+// warnPatched logs a warning if this chain may have peers although its state was patched. Peers
 // cannot execute the blocks with patches.
 func (h *Daemon) warnPatched() {
 	ref, patched, err := h.Engine.LastPatched()

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// openFolder opens the chain of a home on which no node runs, for reading. done closes it.
+// openFolder opens the chain of a home on which no node runs, for reading. done closes the chain.
 func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 	if !storage.Exists(hm.Paths.Data) {
 		return nil, nil, fmt.Errorf("%s: no node has run here yet; the state is that of %s", hm.Paths.Data, hm.Paths.Genesis)

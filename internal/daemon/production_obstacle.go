@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Obstacle returns why this node cannot produce blocks, and how to change that. It is empty if the
-// node can.
+// Obstacle returns why this node cannot produce blocks, and how to change that. The result is empty
+// if the node can produce blocks.
 func (h *Instance) Obstacle() string {
 	if halted, ok := h.Node.Halted(); ok {
 		text := fmt.Sprintf("it has halted: %s", halted.Reason)
@@ -65,8 +65,8 @@ func (h *Instance) Obstacle() string {
 	return reason
 }
 
-// obstacle checks the epoch of the block after head. together means that the chain has other
-// validators.
+// obstacle checks the epoch of the block after head. together means that the chain has validators
+// on other nodes.
 func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, together bool) (string, error) {
 	id, err := m.EpochIDFromPrev(head)
 	if err != nil {

@@ -55,7 +55,7 @@ type Reloaded struct {
 }
 
 // Reload reads config.json and validator_key.json again, and applies the changes that are possible
-// at run time. On an error it changes nothing. A start with these files would fail too.
+// at run time. On an error, Reload changes nothing. A start with these files would fail too.
 func (h *Daemon) Reload() (*Reloaded, error) {
 	l := &h.live
 	l.mu.Lock()
@@ -118,10 +118,11 @@ func (h *Daemon) validatorKey() *primitives.KeyFile {
 	return h.home.ValidatorKey
 }
 
-// reloadKey reads validator_key.json again and returns a function that applies it. A new key of the
-// same account signs from then on. In two cases the node signs nothing from then on: the file is
-// missing, as after a move to another machine, or it contains another account. Another account
-// needs a restart, because the signing journal belongs to the folder.
+// reloadKey reads validator_key.json again and returns a function, take, that applies the new key.
+// If the key belongs to the same account, the node signs with it after take. In two cases the node
+// signs nothing after take: the file is missing, as after a move to another machine, or the file
+// names a different account. A change of the account needs a restart, because the signing journal
+// belongs to the folder.
 func (h *Daemon) reloadKey(r *Reloaded) (take func(), err error) {
 	nothing := func() {}
 	own, was, path := h.home.ValidatorKey, h.validatorKey(), h.home.Paths.ValidatorKey

@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// withoutToken returns the URLs of a writer as they may be logged.
+// withoutToken returns the URLs of a writer without secrets, for the log.
 func withoutToken(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, u := range list {
@@ -38,12 +38,12 @@ var ErrRewound = errors.New("the chain was rewound: the node restarts")
 // cursorRow is the row of the store with the replica's position in its writer's log.
 const cursorRow = "replica_cursor"
 
-// cursor is the position up to which a replica has stored the writer's log. It is kept in the row
-// cursorRow of the store.
+// cursor is the position up to which a replica has stored the writer's log. The store keeps the
+// cursor in the row cursorRow.
 type cursor struct {
 	Log string `json:"log,omitempty"` // ID of the writer's log; empty: no message was received yet
 	At  string `json:"at,omitempty"`  // position in the log before which all records are stored
-	Seq uint64 `json:"seq,omitempty"` // sequence number of the last message; later messages may be stored too
+	Seq uint64 `json:"seq,omitempty"` // sequence number of the last message; messages after it may be stored too
 	// Back is the block to which the next start must rewind the chain. After that, Then becomes the
 	// cursor.
 	Back *view.At `json:"back,omitempty"`
@@ -83,9 +83,9 @@ const (
 	pauseLimit   = 10 * time.Second
 )
 
-// replica follows a writer's records. It receives them from a JetStream server, passes them to the
-// chain, and stores its position. The stored position may be behind the store, because receiving a
-// record twice has no effect.
+// replica follows a writer's records. It receives these records from a JetStream server, passes
+// them to the chain, and stores its position. The stored position may be behind the store, because
+// receiving a record twice has no effect.
 type replica struct {
 	h      *Daemon
 	names  jetstream.Names
@@ -107,7 +107,7 @@ type replica struct {
 	stop     context.CancelCauseFunc
 	follower *jetstream.Follower
 	cutAt    time.Time // when the connection to the server was lost; zero: the server is connected
-	gapAt    time.Time // when it was found that the next record is missing; zero: no record is missing
+	gapAt    time.Time // when the replica found that the next record is missing; zero: no record is missing
 	caught   bool      // the replica has caught up with the stream at least once
 	seen     primitives.Height
 
@@ -227,7 +227,8 @@ func (r *replica) run(ctx context.Context) {
 	}
 }
 
-// handleEnd handles the error that ended follow. It returns whether the replica must stop for good.
+// handleEnd handles the error that ended follow. The result is whether the replica must stop for
+// good.
 func (r *replica) handleEnd(ctx context.Context, err error, tries *int) bool {
 	log := r.h.log.WithError(err)
 	halted, is := r.h.Node.Halted()
@@ -323,7 +324,7 @@ func (r *replica) follow(ctx context.Context) error {
 	}
 }
 
-// take passes one record of the writer's log to the chain. It drops a record that is already
+// take passes one record of the writer's log to the chain. take drops a record that is already
 // stored.
 func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct{}) error {
 	known, err := r.isKnown(&x)
@@ -361,8 +362,8 @@ func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct
 	return nil
 }
 
-// isKnown returns whether a record is already stored. It returns an error for a record that does
-// not continue the stored log.
+// isKnown returns whether a record is already stored. isKnown returns an error for a record that
+// does not continue the stored log.
 func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -377,7 +378,7 @@ func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 		}
 		return false, nil
 	}
-	if at.Log != "" && at.Log != x.Log { // the stream now has another log
+	if at.Log != "" && at.Log != x.Log { // the stream now contains a different log
 		return false, fmt.Errorf("%w: its log is %q, the stored records are of log %q", jetstream.ErrLog, x.Log, at.Log)
 	}
 	have, err := storage.ParseLogPlace(at.At)
@@ -529,8 +530,8 @@ func (r *replica) save() {
 	r.written = r.cursor
 }
 
-// onConnection is called with an error when the connection to the server is lost, and with nil when
-// it is established.
+// The JetStream client calls onConnection with an error when the connection to the server is lost,
+// and with nil when the connection is established.
 func (r *replica) onConnection(err error) {
 	r.mu.Lock()
 	was := r.cutAt

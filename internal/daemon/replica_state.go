@@ -18,7 +18,7 @@ import (
 )
 
 // lag returns the age of the replica's data as far as it is known. behind is the number of messages
-// of the stream that it has not stored yet.
+// of the stream that the replica has not stored yet.
 func (r *replica) lag() (lag time.Duration, behind uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *replica) lag() (lag time.Duration, behind uint64) {
 	return max(lag, 0), behind
 }
 
-// Syncing implements backend.Network. It returns true if the lag exceeds its limit, or if the
+// Syncing implements backend.Network. Syncing returns true if the lag exceeds its limit, or if the
 // replica has not caught up yet.
 func (r *replica) Syncing() (bool, primitives.Height) {
 	lag, behind := r.lag()
@@ -157,8 +157,9 @@ type passer struct {
 	asker *jetstream.Asker
 	log   *logrus.Logger
 	queue chan *primitives.SignedTransaction
-	// refuse is called for a transaction that does not reach the writer's pool. It removes the
-	// transaction from this node's pool, and its waiters get the error.
+	// The passer calls refuse for a transaction that does not reach the writer's pool. refuse
+	// removes the transaction from this node's pool, and gives the error to the transaction's
+	// waiters.
 	refuse func(tx *primitives.SignedTransaction, why error)
 
 	mu  sync.Mutex
@@ -171,7 +172,7 @@ func newPasser(a *jetstream.Asker, log *logrus.Logger) *passer {
 	return &passer{asker: a, log: log, queue: make(chan *primitives.SignedTransaction, maxPassing), out: map[primitives.Hash]bool{}}
 }
 
-// pass forwards a transaction of this node's pool. It does not block.
+// pass forwards a transaction of this node's pool. pass does not block.
 func (p *passer) pass(m messages.TransactionPooled) {
 	tx := m.Tx
 	hash := tx.Hash()
@@ -226,7 +227,7 @@ func (p *passer) run(ctx context.Context) {
 	}
 }
 
-// one forwards one transaction, and retries until a block contains it.
+// one forwards one transaction, and retries until a block contains the transaction.
 func (p *passer) one(ctx context.Context, tx *primitives.SignedTransaction) {
 	hash := tx.Hash()
 	defer p.forget(hash)

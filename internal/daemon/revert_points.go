@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxRevertPoints is the maximum number of snapshots (revert points) of a chain. Each keeps the
-// state that has changed since it was taken.
+// maxRevertPoints is the maximum number of snapshots (revert points) of a chain. Each snapshot
+// keeps in memory the state that has changed since it was taken.
 const maxRevertPoints = 1024
 
 // revertPoints are the snapshots of a chain, in the order in which they were taken.
 type revertPoints struct {
 	mu   sync.Mutex // held while a snapshot is taken or reverted to
 	list []namedPoint
-	last uint64 // number of the last point, which is also its name
+	last uint64 // number of the most recent point without a given name; the number is that point's name
 }
 
 type namedPoint struct {
@@ -31,8 +31,8 @@ func (s *revertPoints) find(id string) int {
 	return slices.IndexFunc(s.list, func(n namedPoint) bool { return n.id == id })
 }
 
-// prune removes snapshots that have ended: those with too many later blocks, and those above a
-// block to which the chain was reverted.
+// prune removes snapshots that have ended: snapshots with too many blocks above them, and snapshots
+// above a block to which the chain was reverted.
 func (s *revertPoints) prune() {
 	s.list = slices.DeleteFunc(s.list, func(n namedPoint) bool { return n.Ended() })
 }
@@ -45,8 +45,8 @@ func (s *revertPoints) refuse(id string) error {
 	return &view.SandboxError{Reason: fmt.Sprintf("there is no snapshot %q, or it has ended; existing ones are %v", id, names)}
 }
 
-// TakeSnapshot makes the head a snapshot. It replaces an existing snapshot of that name. If name is
-// empty, the snapshot gets a number as its name.
+// TakeSnapshot makes the head a snapshot. The new snapshot replaces an existing snapshot of the
+// same name. If name is empty, the snapshot gets a number as its name.
 func (s sandboxControl) TakeSnapshot(ctx context.Context, name string) (out view.Snapshot, err error) {
 	if err := s.checkSandbox(); err != nil {
 		return out, err
@@ -78,7 +78,7 @@ func (s sandboxControl) TakeSnapshot(ctx context.Context, name string) (out view
 	return view.Snapshot{ID: name, At: view.At{Height: at.Height, Hash: at.Hash}}, nil
 }
 
-// Revert rolls the chain back to a snapshot. Snapshots taken after it end.
+// Revert rolls the chain back to a snapshot. Snapshots that were taken after that one end.
 func (s sandboxControl) Revert(ctx context.Context, id string) (at view.At, err error) {
 	if err := s.checkExclusive(); err != nil {
 		return at, err

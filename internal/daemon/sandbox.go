@@ -77,7 +77,7 @@ func (s sandboxControl) NextEpoch(ctx context.Context) (at view.At, err error) {
 	return at, &view.SandboxError{Reason: fmt.Sprintf("the epoch has not ended %d blocks after its length", maxUntil)}
 }
 
-// epochOf returns a block's epoch and its planned first and last heights.
+// epochOf returns a block's epoch and the planned first and last heights of that epoch.
 func (s sandboxControl) epochOf(at *engine.BlockNode) (id primitives.EpochID, first, end primitives.Height, err error) {
 	err = s.Engine.Epochs(func(m *epoch.Manager) error {
 		start, length, _, err := m.EpochSpan(at.Hash)

@@ -28,8 +28,9 @@ import (
 
 // A snapshot is a folder with all files that a node needs of a chain as of one block: the store,
 // the signing journal, and the files of the home except the keys. The process that has the data
-// folder open creates the snapshot while the node runs. The last file that it writes contains the
-// sums of all others. The folder gets its final name once everything is synced to disk.
+// folder open creates the snapshot while the node runs. The last file that this process writes
+// contains the checksums of all other files. The folder gets its final name once everything is
+// synced to disk.
 
 // Snapshot is the content of snapshot.json.
 type Snapshot struct {
@@ -83,7 +84,7 @@ func (s *Snapshot) Bytes() (n int64) {
 // BackupRequest is the request for a snapshot at the control socket.
 type BackupRequest struct {
 	Dir  string `json:"dir"`            // absolute path of the snapshot's folder, which must not exist
-	Copy bool   `json:"copy,omitempty"` // copy complete segments instead of hard-linking them
+	Copy bool   `json:"copy,omitempty"` // copy complete segments of the store instead of hard-linking them
 }
 
 // errSnapshots is returned while another snapshot is being created.
@@ -163,7 +164,7 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 }
 
 // backUpSigned copies the signing journal. The node may be writing one of the journal's two files.
-// If neither file is complete in the copy, backUpSigned copies again.
+// If the copy contains no complete file of the two, backUpSigned copies both files again.
 func backUpSigned(hm *home.Home, to string) error {
 	if !hasSigned(hm) {
 		return nil
@@ -243,7 +244,7 @@ func notData(name string) bool {
 	return false
 }
 
-// ctxReader fails when its context has ended.
+// ctxReader is an io.Reader whose Read fails when ctx has ended.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -257,7 +258,7 @@ func (c ctxReader) Read(p []byte) (int, error) {
 }
 
 // copyLarge copies a file and syncs it. hash receives the data, and seen the lengths of the reads.
-// Both may be nil.
+// hash and seen may be nil.
 func copyLarge(ctx context.Context, from, to string, hash io.Writer, seen func(n int64)) (err error) {
 	in, err := os.Open(filepath.Clean(from))
 	if err != nil {
@@ -310,8 +311,8 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// backupReply is one line of the reply to a BackupRequest on the control socket. It reports
-// progress. The last line contains the snapshot or an error.
+// backupReply is one line of the reply to a BackupRequest on the control socket. All lines but the
+// last report progress. The last line contains the snapshot or an error.
 type backupReply struct {
 	Done  int64     `json:"done,omitempty"`
 	All   int64     `json:"all,omitempty"`
@@ -319,11 +320,12 @@ type backupReply struct {
 	Error string    `json:"error,omitempty"`
 }
 
-// progressPeriod is the time between two lines of progress. They also detect a closed connection.
+// progressPeriod is the time between two lines of progress. By writing these lines, the node also
+// detects a closed connection.
 const progressPeriod = 200 * time.Millisecond
 
-// serveBackup creates a snapshot for a client of the control socket. If the client disconnects, it
-// stops.
+// serveBackup creates a snapshot for a client of the control socket. If the client disconnects,
+// serveBackup stops.
 func (c *control) serveBackup(conn net.Conn, r *BackupRequest) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -354,7 +356,7 @@ func (c *control) serveBackup(conn net.Conn, r *BackupRequest) {
 }
 
 // CreateSnapshot creates a snapshot of a home's chain. If a node runs on the home, the node creates
-// it, and running is true. Otherwise CreateSnapshot uses the data folder.
+// the snapshot, and running is true. Otherwise CreateSnapshot uses the data folder.
 func CreateSnapshot(ctx context.Context, hm *home.Home, build string, r *BackupRequest, progress func(done, all int64)) (s *Snapshot, running bool, err error) {
 	conn, dialed := dialControl(hm.Paths.Data, struct {
 		Backup *BackupRequest `json:"backup"`

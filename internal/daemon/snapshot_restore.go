@@ -35,8 +35,8 @@ type Restored struct {
 	Data  string   // path of the data folder
 	Aside string   // folder to which the previous chain was moved; empty: there was none
 	Made  []string // files created in the home folder
-	// Signed lists the folders whose signing journals were merged. It is empty if no validator
-	// signed together with others.
+	// Signed lists the folders whose signing journals were merged. Signed is empty if none of these
+	// folders has a journal.
 	Signed []string
 	NoKey  bool // the home has no node key, because snapshots contain no keys
 }
@@ -77,8 +77,9 @@ func ReadSnapshot(dir string) (*Snapshot, error) {
 	return s, nil
 }
 
-// RestoreSnapshot replaces the chain of a home by the chain of a snapshot. It checks every file as
-// it copies it, and opens the copy once. It does not change the existing chain before that.
+// RestoreSnapshot replaces the chain of a home by the chain of a snapshot. RestoreSnapshot checks
+// every file as it copies it, and opens the complete copy once. It does not change the existing
+// chain before the copy has been opened.
 func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err error) {
 	s, err := ReadSnapshot(o.Snapshot)
 	if err != nil {
@@ -162,8 +163,8 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 	return r, syncFolder(filepath.Dir(paths.Data))
 }
 
-// dataExists returns whether there is a chain. It returns an error if a node runs on the chain or
-// Replace is false.
+// dataExists returns whether the data folder has a chain. It returns an error if a node runs on the
+// chain or Replace is false.
 func (o *RestoreOptions) dataExists(data string) (bool, error) {
 	entries, err := os.ReadDir(data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,8 +182,8 @@ func (o *RestoreOptions) dataExists(data string) (bool, error) {
 	return true, nil
 }
 
-// home creates the missing files of the home folder. It returns an error if the home belongs to
-// another chain.
+// home creates the missing files of the home folder. Method home returns an error if the folder
+// belongs to a chain other than the snapshot's.
 func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, error) {
 	if err := os.MkdirAll(o.Home, 0o755); err != nil {
 		return nil, err
@@ -231,7 +232,8 @@ func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, er
 			}
 		}
 	}
-	// The home does not load without its keys. In that case, the next start checks it.
+	// The home does not load without its keys. In that case, the next start of the node checks the
+	// home.
 	if hm, err := home.Load(o.Home); err == nil {
 		if hm.Config.Numbering == "" {
 			hm.Numbering = r.Numbering // numbering of the restored data folder
@@ -280,7 +282,8 @@ func (s *Snapshot) find(name string) *SnapshotFile {
 	return nil
 }
 
-// copyFile copies a file of the snapshot and compares its size and hash.
+// copyFile copies a file of the snapshot and compares size and hash of the copy with the snapshot's
+// list.
 func (o *RestoreOptions) copyFile(ctx context.Context, f *SnapshotFile, to string, seen func(int64)) error {
 	h := sha256.New()
 	n := int64(0)
@@ -301,7 +304,7 @@ func (o *RestoreOptions) copyFile(ctx context.Context, f *SnapshotFile, to strin
 }
 
 // copyData copies the store. It copies the FORMAT file last, because the store does not open
-// without it.
+// without that file.
 func (o *RestoreOptions) copyData(ctx context.Context, s *Snapshot, dir string) error {
 	const last = snapshotData + "/FORMAT"
 	done, all := int64(0), s.Bytes()
@@ -361,8 +364,8 @@ func checkOpens(dir string, s *Snapshot) error {
 }
 
 // mergeSigned merges signing journals into dir, so that no signature of a validator is forgotten.
-// It merges the journals of the replaced folder, of folders that were moved away earlier, and of
-// the snapshot. from lists the folders that had a journal.
+// It merges the journals of the replaced folder, of folders that earlier restores have moved away,
+// and of the snapshot. from lists the folders that had a journal.
 func mergeSigned(data, dir, snapshot string) (from []string, err error) {
 	its, err := validator.ReadRow(filepath.Join(dir, signedFile))
 	if err != nil {

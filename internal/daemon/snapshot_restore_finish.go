@@ -13,9 +13,9 @@ import (
 )
 
 // finishRestore completes, at a start, a restore that was killed between its two renames. In this
-// state, the old chain is moved away and the new one is not in place. Otherwise the node would
-// start from the genesis, and a validator would lose its signing journal. It returns an error for
-// an incomplete copy.
+// state, the old chain is moved away and the new one is not in place. Without finishRestore, the
+// node would start from the genesis, and a validator would lose its signing journal. finishRestore
+// returns an error if the copy is incomplete.
 func finishRestore(data string, log *logrus.Logger) error {
 	if _, err := os.Lstat(data); !errors.Is(err, fs.ErrNotExist) {
 		return nil // opening the folder will report any other error
@@ -43,8 +43,8 @@ func finishRestore(data string, log *logrus.Logger) error {
 	return syncFolder(filepath.Dir(data))
 }
 
-// clearDir empties a folder without removing it, so that a start of the node sees the unfinished
-// restore.
+// clearDir empties a folder without removing the folder itself, so that a start of the node sees
+// the unfinished restore.
 func clearDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -73,8 +73,8 @@ func (s sandboxControl) restOf(ctx context.Context, records []genesis.Record) (o
 	return others, err
 }
 
-// nameOf returns a name for a record that can be removed on its own. It is empty for other kinds of
-// records.
+// nameOf returns a name for a record that can be removed on its own. The name is empty for a record
+// that can only be removed together with its account.
 func nameOf(r genesis.Record) string {
 	switch r := r.(type) {
 	case *genesis.ContractRecord:

@@ -28,8 +28,9 @@ var ErrStateSynced = errors.New("the state of a later block was synced: the node
 // removes the old data folder once the new one is open. So at any time one of the two is complete.
 const completeFile = "ARRIVED"
 
-// dataDir returns the data folder with symbolic links resolved. The link itself is not replaced.
-// After a kill between two renames its target may be missing.
+// dataDir returns the data folder with symbolic links resolved. So a state sync replaces the folder
+// and not the link. If the process was killed between two renames, the target of the link may be
+// missing.
 func dataDir(hm *home.Home) string {
 	dir := hm.Paths.Data
 	for range maxLinks {
@@ -53,8 +54,8 @@ const maxLinks = 40
 
 func incomingDir(hm *home.Home) string { return dataDir(hm) + ".coming" }
 
-// replacedDir returns the path of the replaced chain, which exists until it is removed. Users are
-// unlikely to choose this name.
+// replacedDir returns the path of the replaced chain, which exists until the node has removed that
+// chain. Users are unlikely to choose this name for a folder of their own.
 func replacedDir(hm *home.Home) string { return dataDir(hm) + ".before-arrival" }
 
 // installIncoming replaces the data folder by a completely synced one, if there is one. The signing
@@ -75,7 +76,8 @@ func installIncoming(hm *home.Home, log *logrus.Logger) error {
 	if err := errors.Join(os.RemoveAll(data), os.Rename(dir, data)); err != nil {
 		return err
 	}
-	// The old folder has the only other copy of the journal. So sync before it is removed.
+	// The old folder has the only other copy of the journal. So sync before the old folder is
+	// removed.
 	if err := syncNames(filepath.Dir(data)); err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func isMount(list []byte, dir string) bool {
 	return false
 }
 
-// kept lists the rows of the store that belong to the node instead of its chain.
+// kept lists the rows of the store that belong to the node and not to its chain.
 var kept = []string{knownPeers}
 
 // carryOver copies the kept rows and the signing journal into the incoming folder.
@@ -222,8 +224,8 @@ type bootstrapFolder struct {
 	sync  *engine.BootstrapSync
 }
 
-// Begin opens the incoming folder and starts or resumes state sync. If the folder's contents make
-// that fail, it starts again with an empty folder.
+// Begin opens the incoming folder and starts or resumes state sync. If the start fails because of
+// the folder's contents, Begin tries once more with an empty folder.
 func (a *bootstrapFolder) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -266,7 +268,8 @@ func (a *bootstrapFolder) end() {
 func (a *bootstrapFolder) Ready(came *engine.BootstrapSync) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if came != a.sync || a.store == nil || a.store.Tip().Empty { // another state sync was started since
+	// Begin has been called for a different sync block since
+	if came != a.sync || a.store == nil || a.store.Tip().Empty {
 		return errors.New("the state sync that ended is not the current one, or stored no block")
 	}
 	err := a.store.Close()
@@ -304,7 +307,7 @@ func (a *bootstrapFolder) stop() {
 }
 
 // horizon returns the number of blocks that a node must be behind before it uses state sync. 0
-// means that it never does. Error: that of needsStateSync.
+// means that the node never uses state sync. Error: the error of needsStateSync.
 func (h *Daemon) horizon(hm *home.Home, track engine.Track) (primitives.Height, error) {
 	if h.fork != nil {
 		return 0, nil
@@ -323,7 +326,7 @@ func (h *Daemon) horizon(hm *home.Home, track engine.Track) (primitives.Height, 
 }
 
 // needsStateSync returns an error if the chain can begin only by state sync, which the node does
-// not use for the given reason. why is empty if the node uses it.
+// not use for the reason why. An empty why means that the node uses state sync.
 func (h *Daemon) needsStateSync(why string) error {
 	if why == "" || !h.Engine.GenesisOnly() {
 		return nil
@@ -331,7 +334,8 @@ func (h *Daemon) needsStateSync(why string) error {
 	return fmt.Errorf("a node of %s begins by state sync, and this node does not use it: %s", h.home.Genesis.ChainID, why)
 }
 
-// stateSyncObstacle returns why a node does not use state sync. It is empty if the node does.
+// stateSyncObstacle returns why a node does not use state sync. The result is empty if the node
+// uses state sync.
 func stateSyncObstacle(hm *home.Home, track engine.Track) string {
 	switch dir := dataDir(hm); {
 	case hm.Config.Archive:
@@ -344,8 +348,8 @@ func stateSyncObstacle(hm *home.Home, track engine.Track) string {
 	return ""
 }
 
-// newBootstrap prepares state sync. It removes the remains of an earlier state sync that is no
-// longer needed.
+// newBootstrap prepares state sync. newBootstrap removes the files of an earlier state sync that
+// are no longer needed.
 func (h *Daemon) newBootstrap() *bootstrapFolder {
 	if apart, err := h.Engine.HeaderChain().IsApart(); err == nil && !apart {
 		if err := os.RemoveAll(incomingDir(h.home)); err != nil {

@@ -14,7 +14,7 @@ import (
 var ErrFlatHeadBehind = errors.New("the flat head was not advanced in time; the next start applies the last blocks again")
 
 // Stop stops the node. It answers waiting requests, finishes blocks in progress, advances the flat
-// head and closes the store. When ctx ends, it returns even if some parts have not stopped. These
+// head and closes the store. When ctx ends, Stop returns even if some parts have not stopped. These
 // parts keep their resources open until the process ends. Accepted blocks are on disk in any case.
 // If only the advance of the flat head is unfinished, the error is ErrFlatHeadBehind.
 func (h *Daemon) Stop(ctx context.Context) error {

@@ -35,7 +35,7 @@ type Limits struct {
 	InFlight     uint64        // maximum size of all bodies and replies in memory, in bytes
 	Simulations  uint64        // maximum number of simulations and traces that run or wait
 
-	HeavyWaiting uint64        // maximum number of expensive requests that wait for others to end
+	HeavyWaiting uint64        // maximum number of heavy requests that wait for a turn
 	Views        uint64        // maximum number of waiting contract calls in each queue of package viewpool
 	SlowAfter    time.Duration // a transfer without progress for this time counts as slow
 	SlowRate     uint64        // a transfer below this rate in bytes a second counts as slow
@@ -303,8 +303,8 @@ func (r *Row) Shown() string {
 // Named marks the limits that config.json names.
 type Named [Count]bool
 
-// FitMemory raises the defaults that depend on memory, for a machine with memory bytes. Limits that
-// config.json names keep their values.
+// FitMemory raises the defaults that depend on memory, for a machine with memory bytes. named lists
+// the limits that config.json sets; FitMemory does not change these.
 func (l *Limits) FitMemory(memory uint64, named *Named) {
 	for i := range Table {
 		if r := &Table[i]; r.Share != 0 && !named[i] {

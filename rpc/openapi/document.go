@@ -33,7 +33,7 @@ const (
 
 func ref(name string) object { return object{"$ref": refTo + name} }
 
-// Document returns the document of these methods.
+// Document returns the OpenAPI document of methods.
 func Document(methods []Method) ([]byte, error) {
 	s, err := readShapes()
 	if err != nil {
@@ -74,7 +74,7 @@ func Document(methods []Method) ([]byte, error) {
 	return out, missing(components, out)
 }
 
-// servers returns the addresses of the paths, relative to that of the document.
+// servers returns the addresses of the paths, relative to the address of the document.
 func servers() []any {
 	return []any{
 		object{"url": "/", "description": "The node that serves this document"},

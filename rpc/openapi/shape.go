@@ -62,7 +62,7 @@ func (p *parser) space() {
 	}
 }
 
-// next consumes token if it comes next, and returns whether it did.
+// next consumes token if it comes next, and returns whether it has consumed the token.
 func (p *parser) next(token string) bool {
 	p.space()
 	if !strings.HasPrefix(p.in[p.at:], token) {
@@ -188,7 +188,7 @@ func (p *parser) object() shape {
 	return s
 }
 
-// json parses a JSON value and returns its text.
+// json parses a JSON value and returns the text of that value.
 func (p *parser) json() string {
 	p.space()
 	d := json.NewDecoder(strings.NewReader(p.in[p.at:]))

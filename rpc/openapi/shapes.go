@@ -76,7 +76,7 @@ func (s *shapes) line(kind, name, of string) (err error) {
 }
 
 // Text returns the text in shapes.txt of a type or, if method is set, of a method: "PARAMS ->
-// RESULT". It is empty if there is none.
+// RESULT". The result is empty if shapes.txt has no such entry.
 func Text(name string, method bool) string {
 	s, err := readShapes()
 	if err != nil {
