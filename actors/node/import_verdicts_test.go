@@ -588,6 +588,9 @@ var validityCases = []attackCase{
 		}
 		return nil
 	})},
+	{name: "header of an old version", want: "rejects block; bans 1", make: one(func(f *forge) *primitives.Block {
+		return f.changed(f.block(f.head(), 1, nil), func(h *primitives.BlockHeader, _ *primitives.BlockBody) { h.Version = primitives.HeaderV4 })
+	})},
 	{name: "another body", want: "rejects block; bans 1", make: one(func(f *forge) *primitives.Block {
 		return f.changed(f.block(f.head(), 1, nil), func(_ *primitives.BlockHeader, b *primitives.BlockBody) { b.VRFValue[0]++ })
 	})},
