@@ -60,11 +60,11 @@ func (o *NodeOptions) check() error {
 	case o.Senders < 1 || o.Senders > 1024:
 		return fmt.Errorf("bench: the number of senders is %d, must be 1 to 1024", o.Senders)
 	case o.Signers < o.Senders || o.Signers > o.Accounts:
-		return fmt.Errorf("bench: %d signers are too few for %d senders or too many for %d accounts", o.Signers, o.Senders, o.Accounts)
+		return fmt.Errorf("bench: the number of signers is %d, must be from %d (senders) to %d (accounts)", o.Signers, o.Senders, o.Accounts)
 	case o.Skew < 0 || o.Skew > 5:
 		return fmt.Errorf("bench: the skew is %v, must be 0 to 5", o.Skew)
 	case o.Batch < 1 || o.Window < o.Batch*o.Senders:
-		return fmt.Errorf("bench: %d senders with batches of %d transfers need a window of at least %d, not %d", o.Senders, o.Batch, o.Batch*o.Senders, o.Window)
+		return fmt.Errorf("bench: the window is %d, must be at least %d, one batch of %d transfers for each of %d senders", o.Window, o.Batch*o.Senders, o.Batch, o.Senders)
 	case o.Duration <= 0 || o.Warm < 0 || o.Rate < 0:
 		return errors.New("bench: the duration must be positive; warm-up and rate must not be negative")
 	case o.Rate == 0 && o.Signed <= 0:

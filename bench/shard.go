@@ -60,7 +60,7 @@ func (o *ShardOptions) check() error {
 	case o.Cross < 0 || o.Cross > 1:
 		return fmt.Errorf("bench: the cross-shard fraction is %v, must be 0 to 1", o.Cross)
 	case o.Batch < 0 || o.Batch >= primitives.NonceRangeMultiplier:
-		return fmt.Errorf("bench: the number of transfers in a chunk is %d, which is out of range", o.Batch)
+		return fmt.Errorf("bench: the number of transfers in a chunk is %d, must be 0 to %d", o.Batch, primitives.NonceRangeMultiplier-1)
 	case o.Blocks < 0 || o.Blocks == 0 && o.Duration <= 0:
 		return errors.New("bench: give the number of blocks or the duration to measure")
 	case o.Contracts < 0 || o.Contracts > maxContracts:

@@ -73,7 +73,7 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 	for i := range n.shards {
 		s := &n.shards[i]
 		if len(s.names) < 2 {
-			return nil, fmt.Errorf("bench: shard %d has %d of %d accounts, but needs at least 2", i, len(s.names), o.Accounts)
+			return nil, fmt.Errorf("bench: shard %d has %d of %d accounts, must have at least 2", i, len(s.names), o.Accounts)
 		}
 		s.zipf = workload.NewZipf(rng, len(s.names), o.Skew)
 		s.incoming = make([][]*primitives.Receipt, o.Shards)

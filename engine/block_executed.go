@@ -58,9 +58,9 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	case g.Block.Hash() != b.Ref.Hash || h.Height != b.Ref.Height:
 		return nil, errors.New("the block's header does not match its height and hash")
 	case h.PrevHash != b.Prev.Hash:
-		return nil, errors.New("the parent that the record names is not that of the block's header")
+		return nil, errors.New("the parent in the record is not the parent in the block's header")
 	case len(b.Shards) != len(g.Block.Body.Chunks):
-		return nil, fmt.Errorf("the record has %d shards for %d chunk headers", len(b.Shards), len(g.Block.Body.Chunks))
+		return nil, fmt.Errorf("the record has %d shards, expected %d, one for each chunk header", len(b.Shards), len(g.Block.Body.Chunks))
 	}
 	if len(b.Patch) > 0 {
 		if g.patch, g.mocks, err = parsePatch(b.Patch); err != nil {
@@ -70,7 +70,7 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	g.chunks, g.shards = make([]*primitives.Chunk, len(b.Shards)), make([]executedShard, len(b.Shards))
 	for i := range b.Shards {
 		if b.Shards[i].Extra == nil {
-			return nil, fmt.Errorf("it has no state changes of shard %d: its writer does not track that shard", b.Shards[i].ID)
+			return nil, fmt.Errorf("the record has no state changes of shard %d: the writer must track all shards", b.Shards[i].ID)
 		}
 		if g.chunks[i], err = executedChunk(&b.Shards[i]); err == nil {
 			err = g.shards[i].read(&b.Shards[i])
@@ -118,7 +118,7 @@ func (g *executedShard) read(s *storage.Shard) error {
 		}
 	}
 	if s.Chunk == nil && len(s.Outcomes) > 0 {
-		return fmt.Errorf("it has %d outcomes, but no chunk", len(s.Outcomes))
+		return fmt.Errorf("the record has %d outcomes, must have 0 for a shard without a new chunk", len(s.Outcomes))
 	}
 	if s.Chunk != nil && apply.OutcomeRoot(r.Outcomes) != x.OutcomeRoot {
 		return fmt.Errorf("the outcomes do not hash to outcome root %v", x.OutcomeRoot)
@@ -158,7 +158,7 @@ func executedReceipts(list []storage.Receipt) ([]*primitives.Receipt, error) {
 			return nil, fmt.Errorf("receipt %v: %w", list[i].ID, err)
 		}
 		if x.ID != list[i].ID {
-			return nil, fmt.Errorf("the receipt with id %v is stored as %v", x.ID, list[i].ID)
+			return nil, fmt.Errorf("the record stores receipt %v under id %v", x.ID, list[i].ID)
 		}
 		out = append(out, x)
 	}
@@ -206,7 +206,7 @@ func (p *BlockImport) Err() error {
 func (j *Job) applyExecuted() error {
 	g := j.executed
 	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {
-		return fmt.Errorf("%w: its gas limit is %d, but the chunk's is %d", ErrExecutedBlock, g.extra.GasLimit, j.input.GasLimit)
+		return fmt.Errorf("%w: the record states gas limit %d, expected %d, the gas limit of the chunk", ErrExecutedBlock, g.extra.GasLimit, j.input.GasLimit)
 	}
 	before := rootOf(j.input.Trie)
 	r := g.result
@@ -218,7 +218,7 @@ func (j *Job) applyExecuted() error {
 	if after.Hash() != g.extra.StateRoot {
 		after.Release()
 		return fmt.Errorf(
-			"%w: the state root is %v, but the changes lead to %v",
+			"%w: the record states state root %v, but its changes lead to %v",
 			ErrExecutedBlock,
 			g.extra.StateRoot,
 			after.Hash(),

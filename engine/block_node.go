@@ -23,7 +23,7 @@ var (
 	ErrMissing = errors.New("engine: the body or receipt proofs of a chunk are missing")
 	// ErrReshard means that a shard layout differs from the previous layout by more than one split
 	// into two shards (nearcore chain/chain/src/resharding/event_type.rs).
-	ErrReshard = errors.New("engine: the shard layout changes by more than one split")
+	ErrReshard = errors.New("engine: unsupported change of the shard layout")
 )
 
 // BlockNode is a node of the in-memory block tree: an imported block with the results of applying

@@ -93,7 +93,7 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 		return nil, err
 	}
 	if len(p.Chunks) != layout.NumShards() {
-		return nil, fmt.Errorf("engine: produce a block: %d chunks for %d shards", len(p.Chunks), layout.NumShards())
+		return nil, fmt.Errorf("engine: produce a block: it has %d chunks, must have %d, one for each shard", len(p.Chunks), layout.NumShards())
 	}
 	for i, c := range p.Chunks {
 		if c == nil {
@@ -139,7 +139,7 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 	}
 	chain.SignBlock(b, key)
 	if len(p.Patch) > 0 && slices.Contains(p.Chunks, nil) {
-		return nil, fmt.Errorf("engine: produce block %d: it carries a state patch, so it needs new chunks of all shards", p.Height)
+		return nil, fmt.Errorf("engine: produce block %d: a block with a state patch must have new chunks of all shards", p.Height)
 	}
 	if len(p.Patch) > 0 || p.Mocks.Any() {
 		e.patch = pendingPatch{b.Hash(), p.Patch, p.Mocks}

@@ -26,7 +26,7 @@ func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, erro
 	}
 	v := parameters.Version{Protocol: pv, Numbering: e.chain.Version.Numbering}
 	if v.GenesisOnly() {
-		return nil, fmt.Errorf("%w: epoch %v has version %d", ErrGenesisOnly, id, pv)
+		return nil, fmt.Errorf("%w: epoch %v has protocol version %d", ErrGenesisOnly, id, pv)
 	}
 	return parameters.Get(v)
 }

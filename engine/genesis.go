@@ -61,7 +61,7 @@ var publicGenesis = map[string]string{
 // differs from the public network's genesis block.
 func checkPublicGenesis(c *ChainSpec, hash primitives.Hash) error {
 	if want, public := publicGenesis[c.ID]; public && c.Version.GenesisOnly() && hash.String() != want {
-		return fmt.Errorf("%w: chain %q begins with block %s, this file leads to %v", ErrPublicGenesis, c.ID, want, hash)
+		return fmt.Errorf("%w: the genesis block of chain %q is %s, but this genesis file leads to block %v", ErrPublicGenesis, c.ID, want, hash)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func (q *EpochProofs) savedEnd(p *headerchain.EpochProof, last primitives.Hash) 
 		return err
 	}
 	if !bytes.HasPrefix(raw, last[:]) {
-		return fmt.Errorf("the data of its last epoch: %w", storage.ErrGone)
+		return fmt.Errorf("the data of the last epoch of the proof: %w", storage.ErrGone)
 	}
 	var end headerchain.EpochProof
 	if err := borsh.Unmarshal(raw[len(last):], &end); err != nil {

@@ -68,7 +68,7 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 // if the status is wrong or nothing in it is proven yet.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Remote == nil || o.Remote.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
-		return fmt.Errorf("%w: it is for another transaction than requested", ErrAnswer)
+		return fmt.Errorf("%w: the answer is for a transaction that this node did not request", ErrAnswer)
 	}
 	told := map[primitives.Hash]*view.OutcomeProof{hash: &o.Outcome}
 	for i := range o.Outcomes {
@@ -90,10 +90,10 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 	case len(all) == 0:
 		return fmt.Errorf("%w: no outcome of transaction %v is proven by a chunk yet", ErrAnswer, hash)
 	case all[0].ExecutorID != o.Remote.Signer:
-		return fmt.Errorf("%w: transaction %v was signed by %s, not by %s", ErrAnswer, hash, all[0].ExecutorID, o.Remote.Signer)
+		return fmt.Errorf("%w: the signer of transaction %v is %s, expected %s", ErrAnswer, hash, all[0].ExecutorID, o.Remote.Signer)
 	case len(all) > 1 && all[0].Status.Kind == primitives.StatusSuccessReceiptID &&
 		all[1].ID == all[0].Status.ReceiptID && all[1].ExecutorID != o.Remote.Receiver:
-		return fmt.Errorf("%w: transaction %v is for %s, not for %s", ErrAnswer, hash, all[1].ExecutorID, o.Remote.Receiver)
+		return fmt.Errorf("%w: the receiver of transaction %v is %s, expected %s", ErrAnswer, hash, all[1].ExecutorID, o.Remote.Receiver)
 	}
 	o.Level, o.Status, o.Outcome, o.Outcomes = txstatus.Level(all, src), txstatus.Status(all), all[0], all[1:]
 	return nil
@@ -138,7 +138,7 @@ func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	root, known := s.roots[at]
 	if !known {
 		if len(s.roots) >= maxRemoteChunks {
-			return false, fmt.Errorf("%w: its outcomes are in more than %d chunks", ErrAnswer, maxRemoteChunks)
+			return false, fmt.Errorf("%w: the outcomes are in more than %d chunks, the limit", ErrAnswer, maxRemoteChunks)
 		}
 		if root, err = s.e.outcomeRoot(at, o.ExecutorID); err != nil {
 			return false, err

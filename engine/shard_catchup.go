@@ -78,7 +78,7 @@ func (e *Engine) CatchUpShard(
 	if tip := e.Tip(); int(index) >= point.Layout.NumShards() || !tip.Layout.Equal(point.Layout) ||
 		tip.Shards[index].Held() {
 		return nil, fmt.Errorf(
-			"%w: a shard to catch up at index %d of block %d: it is unknown, held already, or the layout has changed",
+			"%w: no shard to catch up at index %d of block %d: the layout has no such shard or has changed since, or this node has the shard's state",
 			ErrUnknown,
 			index,
 			point.Height(),
@@ -88,7 +88,7 @@ func (e *Engine) CatchUpShard(
 	root, _ := chain.OutgoingReceiptsRoot(next.PrevOutgoingReceipts, j.layout)
 	if h := point.Block.Body.Chunks[index]; next.Hash != h.ChunkHash() || next.Hash != next.Header.ChunkHash() ||
 		next.Header.PrevOutgoingReceiptsRoot != root {
-		return nil, fmt.Errorf("%w: shard %d at block %d: the chunk after the sync block does not match its header",
+		return nil, fmt.Errorf("%w: shard %d at block %d: the downloaded chunk after the sync block does not match the chunk header",
 			ErrChunk, j.id, point.Height())
 	}
 	at, err := e.Block(next.Header.PrevBlockHash)
@@ -96,11 +96,11 @@ func (e *Engine) CatchUpShard(
 		return nil, err
 	}
 	if !at.Layout.Equal(j.layout) {
-		return nil, fmt.Errorf("%w: catchup of shard %d after block %d", ErrReshard, j.id, at.Height())
+		return nil, fmt.Errorf("%w: the layout changes after block %[3]d, and the catchup of shard %[2]d ends", ErrReshard, j.id, at.Height())
 	}
 	j.at = ref(at)
 	if left, ok := e.store.UntrackedAt(j.id); ok && j.at.Height <= left {
-		return nil, fmt.Errorf("%w: catchup of shard %d: this node tracked it up to block %d, so it needs a later sync point",
+		return nil, fmt.Errorf("%w: catchup of shard %d: this node tracked the shard up to block %d, so the sync point must be a later block",
 			ErrNotYet, j.id, left)
 	}
 	if err := j.gather(at, before); err != nil {
@@ -263,7 +263,7 @@ func (j *ShardCatchup) Enter(total uint64) error {
 		return errors.Join(err, fmt.Errorf("%w: catchup of shard %d: %d of %d state parts are stored", ErrNotYet, j.id, len(parts), total))
 	}
 	if j.e.store.Tip().FlatHead.Height <= j.at.Height {
-		return fmt.Errorf("%w: catchup of shard %d: the flat head has not passed block %d", ErrNotYet, j.id, j.at.Height)
+		return fmt.Errorf("%w: catchup of shard %d: the flat head must first pass block %d", ErrNotYet, j.id, j.at.Height)
 	}
 	root, err := j.e.importTrie(j.at, j.layout, int(j.index), j.Root())
 	if err != nil {
@@ -392,7 +392,7 @@ func (j *ShardCatchup) step(
 	made map[primitives.Hash]*ShardState,
 ) (*ShardState, error) {
 	if !x.Layout.Equal(j.layout) {
-		return nil, fmt.Errorf("%w: after block %d, during the catchup of shard %d", ErrReshard, parent.Height(), j.id)
+		return nil, fmt.Errorf("%w: the layout changes after block %d, during the catchup of shard %d", ErrReshard, parent.Height(), j.id)
 	}
 	y, err := j.shardView(x, chunks)
 	if err != nil {

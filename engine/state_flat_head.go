@@ -125,7 +125,7 @@ func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
 	}
 	if !to.Acquire() || !from.Acquire() {
 		return fmt.Errorf(
-			"engine: the states of blocks %d and %d were released before the flat head reached them",
+			"engine: the states of blocks %d and %d were removed from memory before the flat head advanced from one to the other",
 			from.Height(),
 			to.Height(),
 		)

@@ -253,7 +253,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	entry.Shards = make([]ShardState, len(entry.Block.Body.Chunks))
 	if entry.Layout.NumShards() != len(entry.Shards) {
 		return nil, fmt.Errorf(
-			"%w: it has %d chunks in block %v, but the layout has %d shards",
+			"%w: it has %d chunks in block %v, expected %[4]d, one for each shard of the layout",
 			ErrInconsistent,
 			len(entry.Shards),
 			rec.Ref(),
@@ -291,7 +291,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 }
 
 // errNotHeld means that a stored block has no state of a shard.
-var errNotHeld = errors.New("engine: no state of the shard is stored")
+var errNotHeld = errors.New("engine: this node stores no state of the shard")
 
 // loadShard reads the stored results of a block in a shard, without the trie. included is the
 // height of the block with the shard's last new chunk.

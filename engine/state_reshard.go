@@ -80,7 +80,7 @@ func (h *reshardChildren) release(parent *BlockNode) {
 func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*reshardChildren, error) {
 	h := &reshardChildren{shards: make([]ShardState, layout.NumShards())}
 	if layout.Tag() < 2 || len(layout.SplitParents()) > 1 {
-		return h, fmt.Errorf("%w: from %v to %v", ErrReshard, parent.Layout, layout)
+		return h, fmt.Errorf("%w: from %v to %v, must split exactly one shard", ErrReshard, parent.Layout, layout)
 	}
 	for i, id := range layout.ShardIDs() {
 		from, err := layout.Parent(id)
@@ -164,7 +164,7 @@ func childAllowedShard(layout primitives.ShardLayout, i primitives.ShardIndex) u
 func childIntervals(layout primitives.ShardLayout, parent, child primitives.ShardID) ([]trie.Interval, error) {
 	family, _ := layout.Children(parent)
 	if len(family) != 2 {
-		return nil, fmt.Errorf("%w: shard %d has %d children, want 2", ErrReshard, parent, len(family))
+		return nil, fmt.Errorf("%w: shard %d has %d children, must have 2", ErrReshard, parent, len(family))
 	}
 	left, err := layout.Index(family[0])
 	if err != nil {
@@ -199,7 +199,7 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 		}
 	}
 	if !x.CongestionInfo.BufferedReceiptsGas.IsZero() {
-		return fmt.Errorf("%w: %v of the buffered receipts' gas is in no receipt group",
+		return fmt.Errorf("%w: the receipt groups lack %v gas of the buffered receipts",
 			ErrInconsistent, x.CongestionInfo.BufferedReceiptsGas)
 	}
 	return nil

@@ -238,7 +238,7 @@ func (a *BootstrapSync) checkNext() error {
 		return err
 	}
 	if !layout.Equal(a.layout) {
-		return fmt.Errorf("engine: state sync at block %d: %w", at.Header.Height, ErrReshard)
+		return fmt.Errorf("%w: the layout changes at block %d, at which state sync begins", ErrReshard, at.Header.Height)
 	}
 	if len(a.next) != layout.NumShards() {
 		return fmt.Errorf("%w: the bootstrap input has %d chunks for %d shards", chain.InvalidChunk, len(a.next), layout.NumShards())

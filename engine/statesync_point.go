@@ -81,7 +81,7 @@ func (p *lastPoint) warning(most int) error {
 	if p.keep {
 		return fmt.Errorf(
 			"%w for %d epochs, since block %d, because a shard has no chunks. "+
-				"States and blocks since then are kept for up to %d epochs, so that the shard's next producers can download it",
+				"States and blocks since then are kept for up to %d epochs, so that the next chunk producers of the shard can download its state",
 			ErrNoPoint,
 			p.age,
 			p.at.Height,
@@ -89,8 +89,8 @@ func (p *lastPoint) warning(most int) error {
 		)
 	}
 	return fmt.Errorf(
-		"%w for %d epochs, since block %d: its states and blocks are deleted now. "+
-			"A producer that lacks its shard now needs a copy of a data folder with that shard",
+		"%w for %d epochs, since block %d. This node now deletes the states and blocks that it kept since then. "+
+			"A chunk producer that lacks the state of its shard needs a copy of a data folder that has the shard",
 		ErrNoPoint,
 		p.age,
 		p.at.Height,

@@ -68,7 +68,7 @@ const undoBytesPerKey = 192
 
 // ErrFarBehind is a warning: a state snapshot was not made because too much has changed after its
 // block.
-var ErrFarBehind = errors.New("engine: too much has changed since the block of the state snapshot, which is skipped")
+var ErrFarBehind = errors.New("engine: this node skips a state snapshot, since too much has changed after the block of the snapshot")
 
 // StateSnapshots are the state snapshots and the sync points of an engine, and their rows in the
 // store. Exported methods are safe for concurrent use.
@@ -480,12 +480,12 @@ func undoTo(
 		}
 		if size > most {
 			return nil, fmt.Errorf(
-				"%w: shard %d after block %d: more than %d MiB changed up to block %d; the next epoch will have a snapshot",
+				"%w: shard %d after block %d: the changes up to block %d have more than %d MiB, the limit; the next epoch will have a snapshot",
 				ErrFarBehind,
 				shard,
 				to.Height,
-				most>>20,
 				base.Height(),
+				most>>20,
 			)
 		}
 		if at = rec.Prev(); at.Height < to.Height {

@@ -97,7 +97,7 @@ func warmReceiver(
 }
 
 // ErrDiscarded means that a child engine was discarded, so its states can no longer be read.
-var ErrDiscarded = errors.New("engine: this chain was discarded (a world that has ended)")
+var ErrDiscarded = errors.New("engine: this chain does not exist any more: its world (a child chain of a sandbox) has ended")
 
 // acquireHead returns the head and holds the head's states. The caller must release the states.
 // Error: ErrDiscarded.

@@ -153,7 +153,7 @@ func (e *Engine) stateFromFlatHead(
 	e.mu.RLock()
 	base := e.flatHead
 	e.mu.RUnlock()
-	gone := fmt.Errorf("the trie before it is not in memory: %w", storage.ErrGone)
+	gone := fmt.Errorf("the trie before the transition is not in memory: %w", storage.ErrGone)
 	if base.Height() < entry.Height() || !base.Layout.Equal(parent.Layout) || !entry.Layout.Equal(parent.Layout) ||
 		!base.Acquire() {
 		return nil, gone
@@ -241,7 +241,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 		return nil, fmt.Errorf("%w: shard %d", ErrUnknown, child)
 	}
 	if !entry.Acquire() {
-		return nil, fmt.Errorf("the trie before it is not in memory: %w", storage.ErrGone)
+		return nil, fmt.Errorf("the trie before the transition is not in memory: %w", storage.ErrGone)
 	}
 	defer entry.Release()
 	from, keep, err := parentAndIntervals(layout, child)
@@ -254,7 +254,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 		return nil, err
 	}
 	if entry.Shards[index].root == nil { // entry was loaded from the store, without tries
-		return nil, fmt.Errorf("the trie before it is not in memory: %w", storage.ErrGone)
+		return nil, fmt.Errorf("the trie before the transition is not in memory: %w", storage.ErrGone)
 	}
 	whole, t, err := restrict(entry, &entry.Shards[index], child, family[0] == child, keep)
 	if err != nil {

@@ -135,7 +135,7 @@ func unpack(dst, in []byte) ([]byte, error) {
 		// A copy element of snappy has 2 or 3 bytes and yields at most 64, so a greater claimed
 		// length is wrong.
 		if err != nil || n == 0 || n > 64*len(in) {
-			return nil, fmt.Errorf("packed value states %d bytes in %d bytes of snappy", n, len(in))
+			return nil, fmt.Errorf("the packed value states %d bytes, more than its %d bytes of snappy can contain", n, len(in))
 		}
 		return snappy.Decode(dst[:cap(dst)], in)
 	}

@@ -18,7 +18,7 @@ var (
 	// ErrLocked, ErrForeign and ErrFormat are returned before the folder was changed.
 	ErrLocked  = errors.New("data folder is in use by another process")
 	ErrForeign = errors.New("data folder belongs to another chain or program")
-	ErrFormat  = errors.New("data folder has another format version")
+	ErrFormat  = errors.New("data folder has a format version that this program does not read")
 	// ErrDamaged means that data contradicts its checksum or is missing. Nothing was repaired or
 	// removed.
 	ErrDamaged = errors.New("data folder is damaged")

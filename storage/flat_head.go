@@ -85,7 +85,7 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	}
 	for _, p := range chain[1:] {
 		if len(p.entry.head.Splits) > 0 {
-			return fmt.Errorf("%w: block %v splits shards and is not the first block of this advance: advance to its parent first",
+			return fmt.Errorf("%w: block %v splits shards, so it must be the first block of an advance: advance to its parent first",
 				ErrOrder, p.ref)
 		}
 	}

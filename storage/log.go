@@ -125,7 +125,7 @@ func (l *blockLog) append(payload []byte) (position, error) {
 		return position{}, l.broken
 	}
 	if len(payload) > maxRecord {
-		return position{}, fmt.Errorf("log: a record of %d bytes is too long", len(payload))
+		return position{}, fmt.Errorf("log: the record has %d bytes, more than the format allows", len(payload))
 	}
 	// The first segment has only the genesis, and stays when all other segments are collected.
 	first := l.end.Segment == 0 && l.end.Offset > 0

@@ -32,7 +32,7 @@ func (p LogPlace) String() string { return fmt.Sprintf("%d.%d", p.Segment, p.Off
 // ParseLogPlace parses the result of String.
 func ParseLogPlace(s string) (p LogPlace, err error) {
 	if _, err = fmt.Sscanf(s, "%d.%d", &p.Segment, &p.Offset); err == nil && p.String() != s {
-		err = errors.New("it is not SEGMENT.OFFSET")
+		err = errors.New("must be SEGMENT.OFFSET")
 	}
 	if err != nil {
 		return LogPlace{}, fmt.Errorf("log position %q: %w", s, err)

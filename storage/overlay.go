@@ -37,7 +37,7 @@ func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	}
 	v := s.view.Load()
 	if v.empty || len(v.shards) > 0 { // overlays do not support shards whose state is at another block
-		return nil, fmt.Errorf("%w: no overlay on block %v: a shard is catching up or was untracked, which is not supported",
+		return nil, fmt.Errorf("%w: no overlay on block %v while a shard is catching up or after a shard was untracked",
 			ErrOrder, at)
 	}
 	rec, err := s.ancestor(at)

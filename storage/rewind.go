@@ -45,7 +45,7 @@ func (s *Store) Rewind(to BlockRef) error {
 		return err
 	}
 	if len(next.shards) > 0 { // a rewind does not support shards whose state is at another block
-		return fmt.Errorf("%w: cannot rewind to %v: a shard is catching up or was untracked, which is not supported",
+		return fmt.Errorf("%w: cannot rewind to %v while a shard is catching up or after a shard was untracked",
 			ErrOrder, to)
 	}
 	at, err := s.appendRecord(appendRef([]byte{recordRewind}, to))

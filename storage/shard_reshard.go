@@ -67,7 +67,7 @@ func (b *Block) checkSplits() error {
 	for i := range b.Splits {
 		s := &b.Splits[i]
 		if has(s.Parent) || !has(s.Left) || !has(s.Right) || s.Left == s.Right {
-			return errors.New("a split names a parent that the block still has, or a child that it lacks")
+			return errors.New("a split names a parent shard that is still in the block's layout, or a child shard that is not")
 		}
 		for j := range i {
 			if o := &b.Splits[j]; o.Parent == s.Parent || splitOf(b.Splits[j:j+1], s.Left) != nil ||

@@ -111,7 +111,7 @@ func checkChanges(cs []Change) error {
 		case len(cs[i].Key) == 0:
 			return fmt.Errorf("change %d: the key is empty", i)
 		case len(cs[i].Changes) == 0:
-			return fmt.Errorf("change %d of key %x: it writes nothing", i, cs[i].Key)
+			return fmt.Errorf("change %d of key %x has no value, must have at least 1", i, cs[i].Key)
 		case i > 0 && bytes.Compare(cs[i-1].Key, cs[i].Key) >= 0:
 			return fmt.Errorf("change %d: key %x is not above the key before, %x", i, cs[i].Key, cs[i-1].Key)
 		}

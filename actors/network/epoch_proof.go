@@ -60,7 +60,7 @@ type proofResult struct {
 
 // errProofAge means that an epoch sync proof ends too close to the sending peer's head, or too far
 // below that head.
-var errProofAge = errors.New("network: the end of the epoch sync proof is too close to its sender's head, or too far below it")
+var errProofAge = errors.New("network: the last block of the epoch sync proof is too close to the head of the peer that sent the proof, or too far below that head")
 
 // epochProof verifies a requested epoch sync proof outside the mailbox.
 func (a *Actor) epochProof(from wire.PeerID, packed []byte) {

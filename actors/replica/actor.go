@@ -184,7 +184,7 @@ func (a *Actor) importBlock(g Block) {
 func (a *Actor) fail(g Block, err error) {
 	a.halt()
 	a.o.Out.Halted(messages.ChainHalted{Height: g.Ref.Height, Block: g.Ref.Hash,
-		Err: fmt.Errorf("the record of block %v is rejected: %w", g.Ref, err), Drop: func() {}})
+		Err: fmt.Errorf("this node refuses the record of block %v: %w", g.Ref, err), Drop: func() {}})
 	g.Done(err)
 }
 

@@ -55,7 +55,7 @@ func Compare(a, b *Report) (*Comparison, error) {
 	for i := range min(len(a.Phases), len(b.Phases)) {
 		pa, pb := &a.Phases[i], &b.Phases[i]
 		if a.Knees == nil && pa.Rate != pb.Rate {
-			return nil, fmt.Errorf("%w: phase %d has the rate %v/s in one and %v/s in the other", ErrUnlike, i+1, pa.Rate, pb.Rate)
+			return nil, fmt.Errorf("%w: phase %d has the rate %v/s in the first report and %v/s in the second", ErrUnlike, i+1, pa.Rate, pb.Rate)
 		}
 		name := pa.Name
 		if name == "" {
@@ -77,7 +77,7 @@ func Compare(a, b *Report) (*Comparison, error) {
 		c.Rows = append(c.Rows, kneeRow(a.Knees, b.Knees))
 	}
 	if len(c.Rows) == 0 {
-		return nil, fmt.Errorf("%w: no phase or knee is in both", ErrUnlike)
+		return nil, fmt.Errorf("%w: the reports have no phase or knee in common", ErrUnlike)
 	}
 	return c, nil
 }

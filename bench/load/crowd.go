@@ -133,7 +133,7 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 		return false, err
 	}
 	if has.Cmp(need) < 0 {
-		return false, fmt.Errorf("load: %w: %s has %s yoctoNEAR, and %d transactions that create %d accounts need %s; reduce --accounts (their number) or --fund (what each gets)",
+		return false, fmt.Errorf("load: %w: %s has %s yoctoNEAR, and %d transactions that create %d accounts need %s; reduce --accounts (the number of accounts) or --fund (the balance of each)",
 			ErrPoor, r.funder.AccountID, has, len(txs), len(missing), need)
 	}
 	if err := r.submit(ctx, txs); err != nil {

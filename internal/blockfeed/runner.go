@@ -329,7 +329,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	h := d.Block.Header
 	if h.Height != height {
 		return &blockdoc.MismatchError{Where: "block.header.height",
-			Err: fmt.Errorf("it is %d, but the request was for %d", h.Height, height)}
+			Err: fmt.Errorf("the document is for height %d, expected %d", h.Height, height)}
 	}
 	r.costs(s.Name(), 0)
 	known := false

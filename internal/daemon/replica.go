@@ -342,7 +342,7 @@ func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct
 		return err
 	}
 	if b.Ref.Height != x.Height || b.Ref.Hash != x.Hash {
-		return fmt.Errorf("%w: the record contains block %v, but its label says %d (%v)", jetstream.ErrChanged, b.Ref, x.Height, x.Hash)
+		return fmt.Errorf("%w: the record contains block %v, but the headers of its message state block %d (%v)", jetstream.ErrChanged, b.Ref, x.Height, x.Hash)
 	}
 	g, err := engine.ReadExecutedBlock(b)
 	if err != nil {
@@ -379,7 +379,7 @@ func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 		return false, nil
 	}
 	if at.Log != "" && at.Log != x.Log { // the stream now contains a different log
-		return false, fmt.Errorf("%w: its log is %q, the stored records are of log %q", jetstream.ErrLog, x.Log, at.Log)
+		return false, fmt.Errorf("%w: the record is of log %q, expected log %q, that of the stored records", jetstream.ErrLog, x.Log, at.Log)
 	}
 	have, err := storage.ParseLogPlace(at.At)
 	if err != nil {

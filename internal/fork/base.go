@@ -303,7 +303,7 @@ func (b *Base) reply(p place) (*stored, error) {
 	case p.kind == askState && isCause(err, "TOO_LARGE_CONTRACT_STATE"):
 		return &stored{Large: true}, nil
 	case isCause(err, "UNKNOWN_BLOCK", "GARBAGE_COLLECTED_BLOCK"):
-		return nil, fmt.Errorf("%w: its state is not available; use the URL of an archival node: %w", ErrBlockGone, err)
+		return nil, fmt.Errorf("%w: the remote node has no state of this block; use the URL of an archival node: %w", ErrBlockGone, err)
 	case err != nil:
 		return nil, err
 	}
@@ -510,7 +510,7 @@ func (b *Base) data(at primitives.Hash, id primitives.AccountID, key []byte) (*a
 	a, err = b.look(at, ask{kind: askState, account: id, arg: string(key)})
 	if err == nil && a.large {
 		err = b.away(fmt.Sprintf("the storage of %s under prefix %x", id, key), at,
-			errors.New("it is larger than the remote node returns in one reply"))
+			errors.New("the value is larger than the remote node returns in one reply"))
 	}
 	return a, err
 }

@@ -395,7 +395,7 @@ func (q *question) take(reply []byte, status *httpError) error {
 		return fmt.Errorf("%w, not JSON-RPC: %s", errReply, clip(string(reply)))
 	}
 	if e.Error == nil && (e.ID == nil || *e.ID != q.id) {
-		return fmt.Errorf("%w: its id is not that of the request", errReply)
+		return fmt.Errorf("%w: the id of the reply is not the id of the request", errReply)
 	}
 	q.accept(&e)
 	return q.err
@@ -443,7 +443,7 @@ func (c *Client) takeBatch(list []*question, reply []byte, status *httpError) er
 	c.mu.Unlock()
 	left := map[uint64]*question{}
 	for _, q := range list {
-		q.err = fmt.Errorf("%w: it answered a batch without this request", errReply)
+		q.err = fmt.Errorf("%w: the reply to a batch lacks the answer to this request", errReply)
 		left[q.id] = q
 	}
 	for i := range all {

@@ -139,7 +139,7 @@ func (c *Client) Resolve(s Spec) (*Pin, error) {
 		return nil, fmt.Errorf("%w: the protocol config of block %v has no chain_id", errReply, hash)
 	}
 	if p.MaxPrice.Less(p.GasPrice) {
-		return nil, fmt.Errorf("%w: the protocol config of block %v has a max_gas_price of %v, but the block's gas price is %v",
+		return nil, fmt.Errorf("%w: the protocol config of block %v has max_gas_price %v, must be at least %v, the gas price of the block",
 			errReply, hash, p.MaxPrice, p.GasPrice)
 	}
 	p.Confirmed, err = c.confirm(hash, h.Height, p.Layout)
@@ -175,7 +175,7 @@ func (c *Client) pinned(s Spec) (*primitives.Block, error) {
 	case err != nil:
 		return nil, err
 	case !s.Block.IsZero() && b.Hash() != s.Block, s.Height > 0 && b.Header.Height != s.Height:
-		return nil, fmt.Errorf("%w: it returned block %d (%v) and not the block that was asked for", errReply, b.Header.Height, b.Hash())
+		return nil, fmt.Errorf("%w: the remote node returned block %d (%v) instead of the requested block", errReply, b.Header.Height, b.Hash())
 	case len(b.Body.Chunks) == 0:
 		return nil, fmt.Errorf("%w: block %v has no shards", errReply, b.Hash())
 	}
@@ -215,7 +215,7 @@ func sameShards(b *primitives.Block, layout primitives.ShardLayout) error {
 		ids[i] = b.Body.Chunks[i].ShardID
 	}
 	if layout.IsZero() || !slices.Equal(ids, layout.ShardIDs()) {
-		return fmt.Errorf("%w: block %v has shards %v, but its protocol version has another layout", errReply, b.Hash(), ids)
+		return fmt.Errorf("%w: block %v has shards %v, which are not those of the shard layout of its protocol version", errReply, b.Hash(), ids)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ var absences = []string{"UNKNOWN_ACCOUNT", "UNKNOWN_ACCESS_KEY", "NO_CONTRACT_CO
 
 // Errors of replies that fail their checks.
 var (
-	errOther  = errors.New("the reply is for another block")
+	errOther  = errors.New("the reply is for a block that was not requested")
 	errForged = errors.New("the reply does not match its proof")
 	// The method for nonces takes a public key, and the state has only the key's hash.
 	errKeyHash = errors.New("the state has only the hash of the public key")
@@ -148,7 +148,7 @@ func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root 
 	if r.Hash == nil || r.Height == nil || *r.Hash != at || *r.Height != height {
 		return nil, errOther
 	}
-	lacks := fmt.Errorf("%w: it lacks the requested fields", errReply)
+	lacks := fmt.Errorf("%w: the reply lacks the requested fields", errReply)
 	switch q.kind {
 	case askAccount:
 		if r.Amount == nil || r.Locked == nil {
@@ -272,7 +272,7 @@ func (q ask) readState(a *answer, r *result, root *primitives.Hash) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errForged, err)
 	case other, i != len(a.pairs):
-		return fmt.Errorf("%w: its %d values differ from those in the proof", errForged, len(a.pairs))
+		return fmt.Errorf("%w: its %d values are not those in the proof", errForged, len(a.pairs))
 	}
 	for h := range nodes {
 		if !rec.Contains(h) {

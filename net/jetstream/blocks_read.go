@@ -56,7 +56,7 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 			return err
 		}
 		if seq > 0 && after == "" && meta.Sequence.Stream != seq+1 {
-			return fmt.Errorf("%w: message %d follows message %d", ErrGap, meta.Sequence.Stream, seq)
+			return fmt.Errorf("%w: message %d came after message %d, expected the next number", ErrGap, meta.Sequence.Stream, seq)
 		}
 		var e blockEnd
 		if err := e.read(h); err != nil {

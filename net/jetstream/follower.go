@@ -162,7 +162,7 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 	log := info.Config.Metadata[metadataLog]
 	switch {
 	case f.o.Log != "" && log != f.o.Log:
-		return fmt.Errorf("%w: log %q, expected %q", ErrLog, log, f.o.Log)
+		return fmt.Errorf("%w: the stream is of log %q, expected log %q", ErrLog, log, f.o.Log)
 	case *after > info.State.LastSeq:
 		return fmt.Errorf("%w: the stream ends with message %d, but message %d was received before", ErrLog, info.State.LastSeq, *after)
 	case *after > 0 && info.State.FirstSeq > *after+1:
@@ -218,7 +218,7 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 			seq, *after = 0, 0
 		}
 		if seq > 0 && meta.Sequence.Stream != seq+1 {
-			return fmt.Errorf("%w: message %d follows message %d", ErrGap, meta.Sequence.Stream, seq)
+			return fmt.Errorf("%w: message %d came after message %d, expected the next number", ErrGap, meta.Sequence.Stream, seq)
 		}
 		seq = meta.Sequence.Stream
 		f.last.Store(max(f.last.Load(), seq+meta.NumPending))
@@ -230,7 +230,7 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 			return fmt.Errorf("%w: message %d has %d bytes, which do not fit a record of %d parts", ErrChanged, seq, len(p.Payload), p.of)
 		}
 		if p.Log != log {
-			return fmt.Errorf("%w: message %d belongs to log %q, not to %q", ErrLog, seq, p.Log, log)
+			return fmt.Errorf("%w: message %d is of log %q, expected log %q", ErrLog, seq, p.Log, log)
 		}
 		switch {
 		case p.n == 1:

@@ -18,9 +18,9 @@ var (
 	// ErrGap means that the next messages were dropped by age or size, or never existed.
 	ErrGap = errors.New("jetstream: the next records are not in the stream any more")
 	// ErrLog means that the stream now contains the records of another log.
-	ErrLog = errors.New("jetstream: the stream belongs to another block log")
+	ErrLog = errors.New("jetstream: the stream is not of the block log that this node follows")
 	// ErrChanged means that a record differs from what was published, or has the wrong signer.
-	ErrChanged = errors.New("jetstream: a record differs from what was published")
+	ErrChanged = errors.New("jetstream: a record is not what the writer published")
 )
 
 // Record is a record of a log.
@@ -149,7 +149,7 @@ func parsePart(h nats.Header, data []byte) (p part, err error) {
 	p.of, err = strconv.Atoi(of)
 	note(err)
 	if p.n < 1 || p.of < p.n || p.Log == "" || p.From == "" || p.At == "" || p.Next == "" {
-		note(fmt.Errorf("malformed part %q of the record from %q to %q of log %q", get(headPart), p.At, p.Next, p.Log))
+		note(fmt.Errorf("part %q of the record from %q to %q of log %q is malformed, must be NUMBER/COUNT with positions and log", get(headPart), p.At, p.Next, p.Log))
 	}
 	if len(bad) > 0 {
 		return p, fmt.Errorf("%w: %w", ErrChanged, errors.Join(bad...))
@@ -161,7 +161,7 @@ func parsePart(h nats.Header, data []byte) (p part, err error) {
 func (p *part) check(by *primitives.PublicKey) error {
 	digest := p.Record.digest()
 	if hex.EncodeToString(digest[:]) != p.digest {
-		return fmt.Errorf("%w: the record of block %d (%v) from %s to %s", ErrChanged, p.Height, p.Hash, p.At, p.Next)
+		return fmt.Errorf("%w: the record of block %d (%v), log positions %s to %s, does not match its digest", ErrChanged, p.Height, p.Hash, p.At, p.Next)
 	}
 	if by == nil {
 		return nil

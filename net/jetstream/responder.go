@@ -30,7 +30,7 @@ const (
 )
 
 // ErrRefused means that the writer rejects the transaction.
-var ErrRefused = errors.New("jetstream: the writer rejects the transaction")
+var ErrRefused = errors.New("jetstream: the writer refused the transaction")
 
 // errBusy is returned to a client when a bound is reached.
 var errBusy = errors.New("the writer is busy: request it again later")
@@ -288,7 +288,7 @@ func (g *snapshotTransfer) next(n uint64) (piece []byte, signed string, err erro
 	case n == g.n && n > 0:
 		return g.piece, g.signed, nil
 	case n != g.n+1 || g.ended:
-		return nil, "", fmt.Errorf("piece %d was requested after piece %d", n, g.n)
+		return nil, "", fmt.Errorf("piece %d was requested, expected piece %d, after which the next is prepared", n, g.n+1)
 	}
 	piece = make([]byte, pieceSize)
 	k, err := io.ReadFull(g.pipe, piece)

@@ -112,7 +112,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if !s.ReadyForConnections(serverStart) {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, errors.New("jetstream: the server does not start")
+		return nil, fmt.Errorf("jetstream: the embedded server accepts no connections after %v", serverStart)
 	}
 	if !s.JetStreamEnabled() {
 		s.Shutdown()

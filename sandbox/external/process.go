@@ -19,7 +19,7 @@ import (
 // Errors of this package, for errors.Is.
 var (
 	// ErrNoProgram means that neither TROUPE_BIN nor PATH leads to a program troupe.
-	ErrNoProgram = errors.New("the program troupe is not there: build or install it, and add it to PATH or set TROUPE_BIN to its path")
+	ErrNoProgram = errors.New("the program troupe was not found: build or install it, and add its folder to PATH or set TROUPE_BIN to its path")
 	// ErrEnded means that the process or the world has ended, or that the process does not answer
 	// at its address.
 	ErrEnded = errors.New("the chain has ended")

@@ -180,7 +180,7 @@ func (w *World) New(ctx context.Context) (*World, error) {
 		return nil, err
 	}
 	if made.ID == "" || !strings.HasPrefix(made.Path, "/") {
-		return nil, fmt.Errorf("sandbox: reply of sandbox_new_world: a world has no id %.80q or path %.80q", made.ID, made.Path)
+		return nil, fmt.Errorf("sandbox: reply of sandbox_new_world: id %.80q or path %.80q has no valid form", made.ID, made.Path)
 	}
 	return &World{URL: w.root + made.Path, id: made.ID, root: w.root, of: w.of, http: w.http, nonces: map[string]uint64{}}, nil
 }
@@ -267,7 +267,7 @@ func (w *World) Balance(ctx context.Context, id string) (*big.Int, error) {
 	}
 	amount, ok := new(big.Int).SetString(account.Amount, 10)
 	if !ok || amount.Sign() < 0 || amount.BitLen() > 128 {
-		return nil, fmt.Errorf("sandbox: the balance of %s is %.80q", id, account.Amount)
+		return nil, fmt.Errorf("sandbox: the balance of %s is %.80q, must be a decimal number", id, account.Amount)
 	}
 	return amount, nil
 }

@@ -48,7 +48,7 @@ func (b *builder) add(key []byte, v value) error {
 		prev, next := keyNibs(b.key, b.base), keyNibs(key, b.base)
 		l := commonPrefix(prev, next)
 		if l == next.n || l < prev.n && prev.at(l) > next.at(l) {
-			return fmt.Errorf("%w: key %x after key %x", ErrOrder, key, b.key)
+			return fmt.Errorf("%w: key %x came after key %x, which is not below it", ErrOrder, key, b.key)
 		}
 		if err := b.fold(l + b.base); err != nil {
 			return err
@@ -161,7 +161,7 @@ func (f *Forest) Build(pairs iter.Seq2[[]byte, []byte]) (*Root, error) {
 func (b *builder) run(pairs iter.Seq2[[]byte, []byte]) (uint32, error) {
 	for key, data := range pairs {
 		if uint64(len(data)) > 1<<32-1 {
-			return 0, fmt.Errorf("trie: the value of key %x has %d bytes, which is too long", key, len(data))
+			return 0, fmt.Errorf("trie: the value of key %x has %d bytes, the limit is %d", key, len(data), uint32(1<<32-1))
 		}
 		if err := b.add(key, newValue(data)); err != nil {
 			return 0, err

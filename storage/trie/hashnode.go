@@ -223,7 +223,7 @@ func (f *Forest) fetch(got *loadBuffer, src *Source, n node, s *hashNode, rows b
 		return err
 	}
 	if src.Load == nil {
-		return fmt.Errorf("trie: no loader for the subtree at %x", s.path)
+		return fmt.Errorf("trie: the forest has no source from which the subtree at path %x could be loaded", s.path)
 	}
 	from, to := PathRange(s.path)
 	return src.Load(from, to, func(key, value []byte) bool {

@@ -172,7 +172,7 @@ func (f *Forest) resolve(ref uint32, locked bool) (uint32, node, error) {
 	}
 	n = f.arena.mem().at(ref)
 	if n.kind() == kindHash {
-		return 0, nil, fmt.Errorf("trie: hash node of a hash node at %x", n.hashNodePath())
+		return 0, nil, fmt.Errorf("trie: loading the hash node at path %x gave a hash node again", n.hashNodePath())
 	}
 	return ref, n, nil
 }

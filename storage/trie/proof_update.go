@@ -53,7 +53,7 @@ func (n *proofUpdateNode) usage() uint64 { return n.own() + n.rest }
 func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 	u := child.usage()
 	if u > n.rest {
-		return fmt.Errorf("%w: a child has memory usage %d, more than its parent's %d", ErrCorrupt, u, n.rest)
+		return fmt.Errorf("%w: a child states memory usage %d, more than the %d that the parent states for its remaining children", ErrCorrupt, u, n.rest)
 	}
 	n.rest -= u
 	return nil
@@ -117,9 +117,9 @@ func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
 		case len(c.Key) > MaxKeyLen:
 			return nil, ErrKeyLen
 		case i > 0 && bytes.Compare(changes[i-1].Key, c.Key) >= 0:
-			return nil, fmt.Errorf("%w: key %x after key %x", ErrOrder, c.Key, changes[i-1].Key)
+			return nil, fmt.Errorf("%w: key %x came after key %x, which is not below it", ErrOrder, c.Key, changes[i-1].Key)
 		case uint64(len(c.Value)) > 1<<32-1:
-			return nil, fmt.Errorf("trie: the value of key %x has %d bytes, which is too long", c.Key, len(c.Value))
+			return nil, fmt.Errorf("trie: the value of key %x has %d bytes, the limit is %d", c.Key, len(c.Value), uint32(1<<32-1))
 		}
 	}
 	for i := range changes {
@@ -366,7 +366,7 @@ func (g *proofUpdater) flatten(n *proofUpdateNode) (h *primitives.Hash, err erro
 		}
 	}
 	if err == nil && n.usage() > maxUsage {
-		err = fmt.Errorf("%w: a node has the memory usage %d, which is too large", ErrCorrupt, n.usage())
+		err = fmt.Errorf("%w: a node states memory usage %d, the limit is %d", ErrCorrupt, n.usage(), uint64(maxUsage))
 	}
 	if err != nil {
 		return nil, err

@@ -265,7 +265,7 @@ func (f *Forest) copyBorrowed(n node, s *hashNode, src *Source) (ref uint32, err
 		mk := f.nodeWriter(n.birth())
 		made, err := mk.copy(r.forest, at, s.path, copyLevels)
 		if err == nil && !bytes.Equal(mk.mem.at(made).hash(), n.hash()) {
-			err = fmt.Errorf("%w: the subtree at path %x, copied from the split shard's trie, has another hash", ErrCorrupt, s.path)
+			err = fmt.Errorf("%w: the copied subtree at path %x does not have the hash that it has in the split shard's trie", ErrCorrupt, s.path)
 		}
 		if err != nil {
 			mk.undo()

@@ -176,7 +176,7 @@ func (s *splitter[P]) own(st *stage[P]) (uint64, error) {
 // ErrCorrupt.
 func less(a, b uint64, err error) (uint64, error) {
 	if err == nil && b > a {
-		err = fmt.Errorf("%w: a node has memory usage %d, less than its children's %d", ErrCorrupt, a, b)
+		err = fmt.Errorf("%w: a node states memory usage %d, must be at least %d, that of its children", ErrCorrupt, a, b)
 	}
 	return a - b, err
 }

@@ -26,7 +26,7 @@ func NumParts(usage uint64) uint64 { return usage/PartUsage + min(usage%PartUsag
 // check returns an error if there is no such part.
 func (id PartID) check() error {
 	if id.Index >= id.Total {
-		return fmt.Errorf("trie: there is no part %d of %d", id.Index, id.Total)
+		return fmt.Errorf("trie: the number of the state part is %d, must be below the number of parts, %d", id.Index, id.Total)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 	}
 	if root.IsZero() {
 		if len(strings) > 0 {
-			return nil, fmt.Errorf("%w: a part of an empty trie contains %d strings", ErrCorrupt, len(strings))
+			return nil, fmt.Errorf("%w: a part of an empty trie contains %d strings, must contain 0", ErrCorrupt, len(strings))
 		}
 		return new(Part), nil
 	}
@@ -79,7 +79,7 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 		return nil, err
 	}
 	if n := len(p.strings.list); n != len(strings) {
-		return nil, fmt.Errorf("%w: a part contains %d strings, only %d of them distinct", ErrCorrupt, len(strings), n)
+		return nil, fmt.Errorf("%w: a part contains %d strings, but only %d distinct ones; each may occur once", ErrCorrupt, len(strings), n)
 	}
 	src := &proofNodes{p: p, seen: make([]bool, len(strings))}
 	w := partWalk[primitives.Hash]{src: src, levels: levelsFrom(frontier), part: new(Part)}
@@ -281,7 +281,7 @@ search:
 			}
 			skipped += child.usage
 		}
-		return nil, false, fmt.Errorf("%w: the children at path %x have less memory usage than their parent states", ErrCorrupt, path)
+		return nil, false, fmt.Errorf("%w: the memory usages of the children at path %x add up to less than the parent states", ErrCorrupt, path)
 	}
 	return nil, false, checkWholeKey(path)
 }
@@ -289,7 +289,7 @@ search:
 // checkWholeKey returns an error if a path is not a key.
 func checkWholeKey(path []byte) error {
 	if len(path)%2 != 0 || len(path) > 2*MaxKeyLen {
-		return fmt.Errorf("%w: a key has %d nibbles, which is odd or too many", ErrCorrupt, len(path))
+		return fmt.Errorf("%w: a key has %d nibbles, must be an even number up to %d", ErrCorrupt, len(path), 2*MaxKeyLen)
 	}
 	return nil
 }
@@ -310,7 +310,7 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 		above = w.entries(&n, above)
 	}
 	if depth+n.key.n > 2*MaxKeyLen {
-		return fmt.Errorf("%w: a path has %d nibbles, which is too long", ErrCorrupt, depth+n.key.n)
+		return fmt.Errorf("%w: a path has %d nibbles, the limit is %d", ErrCorrupt, depth+n.key.n, 2*MaxKeyLen)
 	}
 	switch n.kind {
 	case Leaf:

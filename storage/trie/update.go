@@ -35,9 +35,9 @@ func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error
 		case len(c.Key) > MaxKeyLen:
 			return nil, ErrKeyLen
 		case i > 0 && bytes.Compare(changes[i-1].Key, c.Key) >= 0:
-			return nil, fmt.Errorf("%w: key %x after key %x", ErrOrder, c.Key, changes[i-1].Key)
+			return nil, fmt.Errorf("%w: key %x came after key %x, which is not below it", ErrOrder, c.Key, changes[i-1].Key)
 		case uint64(len(c.Value)) > 1<<32-1:
-			return nil, fmt.Errorf("trie: the value of key %x has %d bytes, which is too long", c.Key, len(c.Value))
+			return nil, fmt.Errorf("trie: the value of key %x has %d bytes, the limit is %d", c.Key, len(c.Value), uint32(1<<32-1))
 		}
 	}
 	f.mu.Lock()
