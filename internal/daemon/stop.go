@@ -87,7 +87,7 @@ func (h *Daemon) advanceFlatHead(ctx context.Context) error {
 	return h.Engine.AdvanceFlatHeadWithin(ctx)
 }
 
-// flatHeadBehind returns ErrFlatHeadBehind, joined with other errors.
+// flatHeadBehind returns ErrFlatHeadBehind, joined with the errors errs.
 func flatHeadBehind(errs []error) error {
 	if len(errs) == 0 {
 		return ErrFlatHeadBehind
@@ -95,7 +95,7 @@ func flatHeadBehind(errs []error) error {
 	return errors.Join(append(errs, ErrFlatHeadBehind)...)
 }
 
-// within runs f and waits for it until ctx ends.
+// within runs f and waits until f returns or ctx ends.
 func within(ctx context.Context, what string, f func() error) (err error, inTime bool) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -105,7 +105,7 @@ func within(ctx context.Context, what string, f func() error) (err error, inTime
 	case <-ctx.Done():
 	}
 	select {
-	case err := <-done: // it finished just before the time limit
+	case err := <-done: // f finished just before the time limit
 		return err, true
 	default:
 		return fmt.Errorf("stopping: %s did not end in time: %w", what, ctx.Err()), false

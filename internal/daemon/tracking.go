@@ -24,8 +24,9 @@ type holding struct {
 }
 
 // holdings returns which shards a node tracks. As in neard, a validator tracks its assigned shards
-// whatever config.json says. In a network it catches up a shard for the epochs that need it, and
-// untracks it after that. A sole validator tracks all shards.
+// whatever config.json says. In a network, a validator catches up a shard for the epochs in which
+// it is assigned to that shard, and untracks the shard after that. A sole validator tracks all
+// shards.
 func holdings(hm *home.Home, connected bool) (h holding, err error) {
 	c := &hm.Config.TrackedShards
 	if c.All {
@@ -86,8 +87,8 @@ func initialValidator(hm *home.Home) bool {
 	})
 }
 
-// proofsOf returns the maximum bytes of state proofs that a node keeps. of is the validator for
-// whose chunks it keeps them. If of is empty, it keeps them for all chunks.
+// proofsOf returns the maximum bytes of state proofs that a node keeps. `of` is the validator for
+// whose chunks the node keeps proofs. If `of` is empty, the node keeps proofs for all chunks.
 func proofsOf(hm *home.Home) (bytes int64, of primitives.AccountID) {
 	switch c := hm.Config; {
 	case c.Proofs == config.ProofsOfAll:
@@ -125,7 +126,7 @@ func (h *Daemon) checkDuties() error {
 		}
 		for i := range head.Shards {
 			s := &head.Shards[i]
-			// If the shard is being split, chunk producers of its children count too.
+			// If the shard is being split, chunk producers of the child shards count too.
 			if cares, err := m.CaresAboutShard(id, key.AccountID, s.ID); err == nil && cares && !s.Held() {
 				return fmt.Errorf("%w: %s of validator_key.json produces chunks of shard %d in this epoch, but %s lacks it and there are no peers to get it from: "+
 					"start with a new data folder and \"tracked_shards_config\": \"AllShards\"", errTracked, key.AccountID, s.ID, h.home.Paths.Data)
@@ -135,7 +136,7 @@ func (h *Daemon) checkDuties() error {
 	})
 }
 
-// logTracked logs the tracked shards if these are not all.
+// logTracked logs the tracked shards if the node does not track all shards.
 func (h *Daemon) logTracked(c *config.TrackedShards) {
 	switch held := h.held(); {
 	case c.All:

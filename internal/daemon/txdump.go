@@ -19,8 +19,9 @@ import (
 const nonceRange = 1_000_000
 
 // ReplayTransaction executes a transaction of this or another chain on this chain, without its
-// signature, and compares the outcomes. First it loads the records that the transaction needs. If
-// the original timestamp is later than the head's, the block gets the original timestamp.
+// signature, and compares the outcomes. Before that, it loads the records that the transaction
+// needs. If the original timestamp is later than the head's timestamp, the block gets the original
+// timestamp.
 func (s sandboxControl) ReplayTransaction(ctx context.Context, c *view.Case) (out view.Replayed, err error) {
 	if err := s.checkSandbox(); err != nil {
 		return out, err
@@ -112,7 +113,7 @@ func (s sandboxControl) prepareReplay(ctx context.Context, c *view.Case) ([]gene
 				own.Account.BootstrapNonce = before
 				r = &own
 			}
-		default: // other records are not changed
+		default: // records of all other kinds stay as they are
 		}
 		records = append(records, r)
 	}

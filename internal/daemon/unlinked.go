@@ -12,7 +12,7 @@ import (
 
 // unlinkedLog logs deployed contracts that import functions which the protocol version does not
 // have. The outcomes of their calls do not name these functions. Any account can deploy code. So
-// each code is logged once, and the rate is bounded. Safe for concurrent use.
+// unlinkedLog logs each code once, at a bounded rate. Safe for concurrent use.
 type unlinkedLog struct {
 	log   *logrus.Logger
 	limit *rate.Limiter

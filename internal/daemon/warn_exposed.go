@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// exposureWarning returns a warning about how clients of other machines may control the chain. It
-// is empty if the RPC listens only on loopback or allows no control.
+// exposureWarning returns a warning about how clients of other machines may control the chain. The
+// warning is empty if the RPC listens only on loopback or allows no control.
 func (h *Daemon) exposureWarning(back *backend.Backend) string {
 	tcp, ok := h.Addr.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() {
@@ -34,8 +34,8 @@ func (h *Daemon) exposureWarning(back *backend.Backend) string {
 	return fmt.Sprintf("JSON-RPC on %s is open to other machines: %s. To close it: --rpc-addr 127.0.0.1:%d, or rpc.addr", tcp, strings.Join(what, "; "), tcp.Port)
 }
 
-// sandboxEnabled returns whether the sandbox methods are served. If this is not configured, they
-// are served on forks, and on chains whose keys init derives from known words.
+// sandboxEnabled returns whether the RPC serves the sandbox methods. If config.json does not say
+// so, the RPC serves them on forks, and on chains whose keys init derives from known words.
 func (h *Daemon) sandboxEnabled(back *backend.Backend) bool {
 	if h.replica != nil { // only the writer of a replica can be controlled
 		return false
@@ -46,9 +46,10 @@ func (h *Daemon) sandboxEnabled(back *backend.Backend) bool {
 	return h.fork != nil || len(h.guessableAccounts(back)) > 0
 }
 
-// consoleEnabled returns whether the page at /console is served. If this is not configured, it is
-// served on sandboxes. The page's list of actors shows the number of clients. All other data on the
-// page is available from the RPC. So nodes that are no sandbox serve the page only if configured.
+// consoleEnabled returns whether the RPC serves the page at /console. If config.json does not say
+// so, the RPC serves the page on sandboxes. The page's list of actors shows the number of clients.
+// All other data on the page is available from the RPC. So nodes that are no sandbox serve the page
+// only if configured.
 func (h *Daemon) consoleEnabled(back *backend.Backend) bool {
 	if on := h.home.Config.RPC.Console; on != nil {
 		return *on

@@ -22,8 +22,8 @@ import (
 )
 
 // worlds are the child chains of a process. Each continues a chain from one of its blocks
-// (engine.Engine.Child) and has its own node. They share their parent's state, the contract engine,
-// the view workers and the RPC listener. They exist in memory only.
+// (engine.Engine.Child) and has its own node. A world shares its parent's state, the contract
+// engine, the view workers and the RPC listener. Worlds exist in memory only.
 type worlds struct {
 	h *Daemon
 
@@ -51,8 +51,9 @@ const (
 	endAsked  endReason = iota // a client requested the end, or the parent world ended
 	endIdle                    // the world had no request for too long
 	endMemory                  // all worlds together exceed the memory limit
-	endBehind                  // the parent has too many blocks after the world's start, or was rolled back below it
-	endFailed                  // an actor of the world failed
+	// the parent has too many blocks after the world's start, or was rolled back below that start
+	endBehind
+	endFailed // an actor of the world failed
 	endReasons
 )
 
@@ -64,11 +65,11 @@ type world struct {
 	Instance
 	parent *Instance
 	begin  view.At
-	// revert point of the parent at the block with which the world starts; it keeps that block's
-	// state in memory
+	// revert point of the parent at the block with which the world starts; this point keeps that
+	// block's state in memory
 	at    *node.RevertPoint
-	addr  atomic.Pointer[string] // address of the world's own port; nil: it has none
-	kept  bool                   // the world does not end when idle, because it is used in this process
+	addr  atomic.Pointer[string] // address of the world's own port; nil: the world has no port of its own
+	kept  bool                   // the world does not end when idle, because code in this process uses it
 	busy  atomic.Int64           // number of running requests
 	asked atomic.Int64           // time on worldClock at which the last request ended
 	gone  atomic.Bool            // the world is ending
@@ -245,8 +246,8 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 	return w, nil
 }
 
-// beginning returns the revert point at which a world starts. It is the head or, if name is set,
-// the block of the named snapshot.
+// beginning returns the revert point at which a world starts. That point is at the head or, if name
+// is set, at the block of the named snapshot.
 func (r *Instance) beginning(ctx context.Context, name string) (*node.RevertPoint, error) {
 	if name == "" {
 		return r.Node.TakeSnapshot(ctx)
@@ -262,7 +263,7 @@ func (r *Instance) beginning(ctx context.Context, name string) (*node.RevertPoin
 	return r.Node.ShareSnapshot(ctx, all.list[i].RevertPoint)
 }
 
-// serve routes RPC requests to a world. If port is set, it also opens a port for the world.
+// serve routes RPC requests to a world. If port is set, serve also opens a port for the world.
 func (g *worlds) serve(w *world, port bool) error {
 	s := g.h.server
 	if s == nil {
@@ -304,7 +305,7 @@ func (g *worlds) ask(w *world) (done func(), ok bool) {
 	return done, true
 }
 
-// drop ends a world and its descendants, and waits until they have ended.
+// drop ends a world and its descendants, and waits until all of them have ended.
 func (g *worlds) drop(w *world, because endReason) {
 	g.mu.Lock()
 	all := []*world{w}
@@ -318,7 +319,8 @@ func (g *worlds) drop(w *world, because endReason) {
 	g.list = slices.DeleteFunc(g.list, func(x *world) bool { return slices.Contains(all, x) })
 	g.summed = time.Time{}
 	g.mu.Unlock()
-	for i, x := range slices.Backward(all) { // children are newer, and end first
+	// children were created after their parents, so in this order they end first
+	for i, x := range slices.Backward(all) {
 		if !x.gone.CompareAndSwap(false, true) {
 			<-x.ended
 			continue
@@ -332,7 +334,7 @@ func (g *worlds) drop(w *world, because endReason) {
 	}
 }
 
-// end stops a world that is no longer listed and frees its resources.
+// end stops a world that is no longer listed and frees the world's resources.
 func (g *worlds) end(w *world) {
 	defer close(w.ended)
 	if s := g.h.server; s != nil {
@@ -363,8 +365,8 @@ func (g *worlds) dropAbove(of *Instance, at view.At) {
 	}
 }
 
-// maintain ends worlds that are idle, that exceed the memory limit, or whose start was removed. It
-// runs until close.
+// maintain ends worlds that are idle, that exceed the memory limit, or whose start was removed.
+// maintain runs until close.
 func (g *worlds) maintain() {
 	tick := time.NewTicker(worldsPeriod)
 	defer tick.Stop()
@@ -381,7 +383,8 @@ func (g *worlds) maintain() {
 	}
 }
 
-// nextToEnd returns a world that should end, and the reason. It returns nil if there is none.
+// nextToEnd returns a world that should end, and the reason. nextToEnd returns nil if no world
+// should end.
 func (g *worlds) nextToEnd(now time.Duration) (largest *world, because endReason) {
 	c := &g.h.home.Config.Worlds
 	g.mu.Lock()
@@ -409,7 +412,7 @@ func (g *worlds) hasChild(w *world) bool {
 	return slices.ContainsFunc(g.list, func(x *world) bool { return x.parent == &w.Instance })
 }
 
-// close ends all worlds. It returns when they have ended or ctx ends.
+// close ends all worlds. close returns when all worlds have ended or ctx ends.
 func (g *worlds) close(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.closed {
@@ -467,7 +470,8 @@ func (s sandboxControl) NewWorld(ctx context.Context, q *view.NewWorld) (view.Wo
 	return w.view(), nil
 }
 
-// DropWorld ends a world. If the request came to the world itself, it is still answered.
+// DropWorld ends a world. If a client sent the request to that world, the node still answers the
+// request.
 func (s sandboxControl) DropWorld(_ context.Context, id string) error {
 	w := s.worlds.find(id)
 	if w == nil {

@@ -11,7 +11,7 @@ type Status string
 // The statuses.
 const (
 	OK   Status = "ok"
-	Warn Status = "warn" // a node runs, but not as well as it could
+	Warn Status = "warn" // a node can run, but not as well as it should
 	Fail Status = "fail" // a node does not run, or fails soon
 )
 
@@ -40,7 +40,8 @@ const (
 	slowSync     = 20 * time.Millisecond
 	fileSkew     = 2 * time.Second
 	clockSkew    = 5 * time.Second
-	// lower than the 120 s by which a block's timestamp may be ahead before nodes refuse it
+	// lower than the 120 s by which a block's timestamp may be ahead before a node refuses the
+	// block
 	clockSkewLimit = 100 * time.Second
 )
 

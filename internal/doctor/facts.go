@@ -33,7 +33,7 @@ type Limits struct {
 	AddressSpace uint64 // maximum size of the address space in bytes
 	FileSize     uint64 // maximum size of a file in bytes
 	Mappings     uint64 // maximum number of memory mappings (vm.max_map_count)
-	Overcommit   int    // vm.overcommit_memory; with 2, Linux refuses to reserve more memory than it has
+	Overcommit   int    // vm.overcommit_memory; with 2, Linux refuses to reserve more memory than the machine has
 }
 
 // Clock are facts about the time.
@@ -58,14 +58,16 @@ type Folder struct {
 	Warnings, Errors []string
 	Skipped          string // why the files were not validated
 	Network          bool   // the node has peers
-	Validator        bool   // it has a validator key
+	Validator        bool   // the home folder has a validator key
 	ChainID          string
 	GenesisTime      time.Time
-	DataErr          string // why the data folder does not belong to this program; empty: it does
-	DataChain        string // chain of the data folder; empty: there is no data folder
-	Locked           bool   // a process has the data folder open
-	LockedBy         Holder
-	Cache            Cache
+	// why the data folder does not belong to this program; empty: the folder belongs to this
+	// program
+	DataErr   string
+	DataChain string // chain of the data folder; empty: there is no data folder
+	Locked    bool   // a process has the data folder open
+	LockedBy  Holder
+	Cache     Cache
 }
 
 // Irregular is a path that should be a file and is a pipe, a device or a folder.
@@ -101,12 +103,13 @@ type Port struct {
 	Holder Holder
 }
 
-// Remote is another node whose status was requested, to compare clocks and heights.
+// Remote is a second node whose status was queried, to compare clocks and heights with this
+// machine.
 type Remote struct {
 	URL     string
 	Err     string
 	ChainID string
-	Ahead   *time.Duration // the remote node's clock minus this machine's clock; nil: it sends no time
+	Ahead   *time.Duration // the remote node's clock minus this machine's clock; nil: the remote node sends no time
 	Within  time.Duration  // error bound of Ahead
 	Height  primitives.Height
 }

@@ -34,8 +34,8 @@ const (
 	maxEntries    = 2000    // maximum number of files in epoch_configs
 )
 
-// Gather reads the facts of this machine and of a home folder. url is the JSON-RPC of another node.
-// If it is empty, no other node is queried.
+// Gather reads the facts of this machine and of a home folder. url is the JSON-RPC of a second node
+// to compare with. If url is empty, Gather queries no node.
 func Gather(ctx context.Context, dir, url string) *Facts {
 	f := &Facts{Home: dir, CPUs: runtime.NumCPU(), Features: missingFeatures()}
 	f.Clock.Now = time.Now()
@@ -70,7 +70,8 @@ func missingFeatures() (out []string) {
 	return out
 }
 
-// gatherFolder reads the home folder. The returned configuration is nil if it cannot be read.
+// gatherFolder reads the home folder. The returned configuration is nil if config.json cannot be
+// read.
 func gatherFolder(ctx context.Context, f *Facts) (home.Paths, *config.Config) {
 	d := &f.Folder
 	paths := home.Paths{Dir: f.Home, Data: f.Home, Contracts: f.Home}
@@ -141,8 +142,8 @@ func kind(m fs.FileMode) string {
 	return "special file"
 }
 
-// validate validates the files with the code of validate-config. It skips this if one of the files
-// cannot be read safely or quickly.
+// validate validates the files with the code of validate-config. validate skips the validation if
+// one of the files cannot be read safely or quickly.
 func (d *Folder) validate(ctx context.Context, dir string, p *home.Paths) {
 	files := []string{p.Genesis, p.NodeKey, p.ValidatorKey}
 	if p.Records != "" {
@@ -198,7 +199,7 @@ func (d *Folder) validate(ctx context.Context, dir string, p *home.Paths) {
 	}
 }
 
-// data examines the data folder without opening the store in it.
+// data examines the data folder without opening the store in that folder.
 func (d *Folder) data(p *home.Paths) {
 	mark := filepath.Join(p.Data, "FORMAT")
 	switch ok, err := d.regular(mark); {
@@ -259,8 +260,8 @@ func addresses(c *config.Config) (out []address) {
 	return out
 }
 
-// gatherPort tries to listen at an address. It does not resolve names, because a resolver may take
-// long.
+// gatherPort tries to listen at an address. gatherPort does not resolve names, because a resolver
+// may take long.
 func gatherPort(key, addr string) Port {
 	p := Port{Key: key, Addr: addr}
 	host, port, err := net.SplitHostPort(addr)
@@ -284,7 +285,7 @@ func gatherPort(key, addr string) Port {
 	return p
 }
 
-// askRemote queries another node for its status.
+// askRemote queries the node at url for its status.
 func askRemote(ctx context.Context, url string) *Remote {
 	o := &Remote{URL: url}
 	if !strings.Contains(url, "://") {

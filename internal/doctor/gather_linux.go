@@ -62,7 +62,7 @@ func cpuQuota(text string) float64 {
 	return quota / period
 }
 
-// number reads a number from a file. It returns 0 if the file contains none.
+// number reads a number from a file. number returns 0 if the file contains no number.
 func number(path string) uint64 {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -91,7 +91,7 @@ var fileSystems = map[uint32]string{
 }
 
 // gatherDisk reads the properties of a folder's file system. It measures synced writes to an
-// unnamed temporary file, which is removed when it is closed.
+// unnamed temporary file, which the system removes when gatherDisk closes the file.
 func gatherDisk(path string, clock *Clock) Disk {
 	d := Disk{Path: path}
 	var s unix.Statfs_t
@@ -146,8 +146,8 @@ func sameDisk(a, b string) bool {
 	return unix.Stat(a, &x) == nil && unix.Stat(b, &y) == nil && x.Dev == y.Dev
 }
 
-// lockHolder returns whether a process holds the lock of a file, and which. It does not take the
-// lock.
+// lockHolder returns whether a process holds the lock of a file, and which process. It does not
+// take the lock.
 func lockHolder(path string) (bool, Holder) {
 	var s unix.Stat_t
 	if unix.Stat(path, &s) != nil {

@@ -20,8 +20,8 @@ func writable(path string) bool {
 	return err == nil && info.Mode().Perm()&0o200 != 0
 }
 
-// gatherDisk reads the properties of a folder's file system. Its speed is not measured on this
-// system.
+// gatherDisk reads the properties of a folder's file system. On this system, gatherDisk does not
+// measure the speed.
 func gatherDisk(path string, _ *Clock) Disk {
 	d := Disk{Path: path}
 	var s syscall.Statfs_t
@@ -39,5 +39,5 @@ func sameDisk(a, b string) bool {
 	return errA == nil && errB == nil && x.Sys().(*syscall.Stat_t).Dev == y.Sys().(*syscall.Stat_t).Dev
 }
 
-// lockHolder returns no holder, because it is unknown on this system.
+// lockHolder returns no holder, because the holder is unknown on this system.
 func lockHolder(string) (bool, Holder) { return false, Holder{} }

@@ -26,10 +26,10 @@ const (
 // Holder is the process that listens on a port.
 type Holder struct {
 	PID  int
-	Name string // name of its program, escaped; empty: unknown
+	Name string // name of the process's program, escaped; empty: unknown
 }
 
-// String returns "PID 123 (name)". It returns an empty text if the process is unknown.
+// String returns "PID 123 (name)". If the process is unknown, String returns an empty text.
 func (h Holder) String() string {
 	switch {
 	case h.PID == 0:
@@ -40,8 +40,9 @@ func (h Holder) String() string {
 	return fmt.Sprintf("PID %d (%s)", h.PID, h.Name)
 }
 
-// PortAt returns the result of an attempt to listen at an address. If the address is in use, it
-// also returns the listening process, if the system reveals it. PortAt opens and closes a listener.
+// PortAt returns the result of an attempt to listen at an address. If the address is in use, PortAt
+// also returns the listening process, if the system reveals that process. PortAt opens and closes a
+// listener.
 func PortAt(a netip.AddrPort) (PortState, Holder) {
 	var lc net.ListenConfig
 	lc.SetMultipathTCP(false)
@@ -60,7 +61,8 @@ func PortAt(a netip.AddrPort) (PortState, Holder) {
 	return PortUnusable, Holder{}
 }
 
-// PortProblem returns why a node cannot listen at an address. The result is empty if it can.
+// PortProblem returns why a node cannot listen at an address. The result is empty if a node can
+// listen there.
 func PortProblem(a netip.AddrPort) string {
 	switch state, h := PortAt(a); state {
 	case PortFree:
@@ -78,7 +80,7 @@ func PortProblem(a netip.AddrPort) string {
 	return fmt.Sprintf("%v: the system does not allow to listen there", a)
 }
 
-// clean escapes an untrusted text and cuts it to maxText bytes.
+// clean escapes an untrusted text and cuts the result to maxText bytes.
 func clean(text string) string { return txtext.Line(text, maxText) }
 
 // maxText is the maximum length in bytes of an untrusted text.

@@ -4,5 +4,5 @@ package doctor
 
 import "net/netip"
 
-// holder returns no process, because it is unknown on this system.
+// holder returns no process, because the process is unknown on this system.
 func holder(netip.AddrPort) Holder { return Holder{} }

@@ -29,13 +29,13 @@ import (
 // ErrNoBlock is returned if there is no block at the requested height.
 var ErrNoBlock = errors.New("dump: the chain has no block at the requested height")
 
-// Request selects what to dump. It is the first line of a stream to a node.
+// Request selects what to dump. A Request is the first line of a stream to a node.
 type Request struct {
 	Height *primitives.Height `json:"height,omitempty"` // nil: the head
 	// Accounts are the accounts to dump; nil: all. Validators and the treasury are always included.
 	Accounts []primitives.AccountID `json:"account_ids,omitempty"`
-	// Validators are the validators of the new genesis; nil: all of the current ones. The stake of
-	// every other validator is returned to its balance.
+	// Validators are the validators of the new genesis; nil: all current validators. The dump
+	// returns the stake of every validator that is not listed to that validator's balance.
 	Validators []primitives.AccountID `json:"include_validators,omitempty"`
 }
 
@@ -49,8 +49,8 @@ type Dump struct {
 	stakes   map[primitives.AccountID]primitives.Balance
 }
 
-// Open finds the block and makes the genesis, for which it reads the accounts once. Cancelling ctx
-// ends Open, and Records later.
+// Open finds the block and makes the genesis. For that, Open reads all accounts once. Cancelling
+// ctx ends Open, and Records later.
 func Open(ctx context.Context, e *engine.Engine, g *genesis.Config, now genesis.Time, r *Request) (*Dump, error) {
 	at, err := blockAt(e, r.Height)
 	if err != nil {

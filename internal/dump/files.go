@@ -15,8 +15,8 @@ import (
 // recordsName is the records file of neard's streamed dump.
 const recordsName = "records.json"
 
-// WriteFile writes the genesis with its records to one file. An existing file is replaced only when
-// the new one is complete.
+// WriteFile writes the genesis with its records to one file. WriteFile replaces an existing file
+// only when the new file is complete.
 func (d *Received) WriteFile(path string) error {
 	return replace(path, 0o644, func(w io.Writer) error {
 		var failed error
@@ -34,8 +34,8 @@ func (d *Received) WriteFile(path string) error {
 }
 
 // WriteFolder writes genesis, records, config and keys to a folder, as `neard view-state dump-state
-// --stream` does: a home of a chain that begins with this chain's state. Records are written as
-// they arrive.
+// --stream` does: a home of a chain that begins with this chain's state. WriteFolder writes each
+// record when it arrives.
 func (d *Received) WriteFolder(dir string, hm *home.Home) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -100,7 +100,7 @@ func copyKey(to, from string) error {
 	})
 }
 
-// replace writes a temporary file and renames it to path when it is complete.
+// replace writes a temporary file and renames that file to path when the file is complete.
 func replace(path string, mode os.FileMode, fill func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".dump-*")
 	if err != nil {

@@ -18,7 +18,7 @@ var ErrBroken = errors.New("dump: the stream is incomplete or invalid")
 // MB.
 const maxLine = 64 << 20
 
-// last is the last line of a stream: the number of records, or the error that ended it.
+// last is the last line of a stream: the number of records, or the error that ended the stream.
 type last struct {
 	End   *uint64 `json:"end,omitempty"`
 	Error string  `json:"error,omitempty"`
@@ -107,8 +107,8 @@ func (d *Received) Records(yield func(genesis.Record) error) error {
 	}
 }
 
-// endOf parses the last line of a dump and returns the number of records in it. nil: the line is a
-// record.
+// endOf parses the last line of a dump and returns the number of records in the dump. nil: the line
+// is a record.
 func endOf(line []byte) (*uint64, error) {
 	if !bytes.HasPrefix(line, []byte(`{"end"`)) && !bytes.HasPrefix(line, []byte(`{"error"`)) {
 		return nil, nil

@@ -57,8 +57,8 @@ func (p *Profile) End(at uint64) {
 	}
 }
 
-// Close ends all functions that are still running, with at as the gas burnt. A trap ends them in
-// the same way.
+// Close ends all functions that are still running, with at as the gas burnt. A trap ends running
+// functions in the same way.
 func (p *Profile) Close(at uint64) {
 	for p.skipped > 0 || len(p.stack) > 0 {
 		p.End(at)

@@ -84,8 +84,8 @@ func ReadSpeedscope(r io.Reader) ([]*Profile, error) {
 	return out, nil
 }
 
-// WritePprof writes all profiles as one gzipped file for `go tool pprof`, each under a frame with
-// its name.
+// WritePprof writes all profiles as one gzipped file for `go tool pprof`, each profile under a
+// frame with the profile's name.
 func WritePprof(w io.Writer, profiles []*Profile) error {
 	out := &profile.Profile{
 		SampleType:        []*profile.ValueType{{Type: "calls", Unit: "count"}, {Type: "gas", Unit: "gas"}},

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Base reads the state of the forked chain. It implements engine.RemoteState and is safe for
+// Base reads the state of the forked chain. Base implements engine.RemoteState and is safe for
 // concurrent use.
 type Base struct {
 	*Client
@@ -32,11 +32,11 @@ type Base struct {
 	warned  map[string]bool
 }
 
-// ErrAway is wrapped by the errors of a Base if the remote node does not answer, or if its answer
+// The errors of a Base wrap ErrAway if the remote node does not answer, or if the node's answer
 // cannot be verified.
 var ErrAway = state.ErrAway
 
-// place is a question and the block about whose state it is asked.
+// place is a question and the block about whose state Base asks that question.
 type place struct {
 	at primitives.Hash
 	ask
@@ -48,7 +48,7 @@ type flight struct {
 	err  error
 }
 
-// Anchor is a block of the other chain: its height, shard layout and state roots.
+// Anchor is a block of the forked chain: height, shard layout and state roots of the block.
 type Anchor struct {
 	Height primitives.Height
 	Layout primitives.ShardLayout
@@ -66,7 +66,7 @@ const maxHeights = 4096
 // Stats count how the reads of a fork's remote state were answered.
 type Stats struct {
 	Counts
-	Proven, Unproven uint64 // accepted answers of the remote node
+	Proven, Unproven uint64 // answers of the remote node that this node accepted
 	Memory, Disk     uint64 // questions answered from the cache
 	LastError        string // error of the last failure; empty: none since the last answer
 	FailedAt         time.Time
@@ -100,7 +100,7 @@ func (b *Base) Stats() Stats {
 	return s
 }
 
-// Again waits before a failed question is retried. It returns false if the node stops.
+// Again waits before a failed question is retried. Again returns false if this node stops.
 func (b *Base) Again(err error) bool {
 	if errors.Is(err, errClosed) || b.ctx.Err() != nil {
 		return false
@@ -167,7 +167,7 @@ func (b *Base) anchor(at primitives.Hash) (*Anchor, error) {
 	return a, nil
 }
 
-// root returns the state root of an account's shard after a block; nil if it is unknown.
+// root returns the state root of an account's shard after a block; nil if the root is unknown.
 func (a *Anchor) root(id primitives.AccountID) *primitives.Hash {
 	if a.Confirmed == nil || a.Layout.IsZero() {
 		return nil
@@ -250,12 +250,12 @@ func (b *Base) fetch(p place) (*answer, error) {
 	return a, nil
 }
 
-// mustProve returns whether an answer is refused unless it has a proof.
+// mustProve returns whether this node refuses the answer a if it has no proof.
 func (b *Base) mustProve(q ask, a *answer) bool {
 	return b.o.MustProve && q.kind == askState && !a.large
 }
 
-// took counts an answer that the remote node sent and that was accepted.
+// took counts an answer of the remote node that this node has accepted.
 func (b *Base) took(p place, a *answer, also func(*Stats)) {
 	b.mu.Lock()
 	b.stats.LastError = ""
@@ -327,8 +327,8 @@ func (b *Base) reply(p place) (*stored, error) {
 const keyPage = 1000
 
 // keyPages requests an account's keys page by page, from a node that does not return so many at
-// once (nearcore from 2.14 on), and returns them as one reply. All pages together are bounded as
-// one reply is.
+// once (nearcore from 2.14 on), and returns them as one reply. The limit for one reply applies to
+// all pages together.
 func (b *Base) keyPages(p place) (json.RawMessage, error) {
 	var all struct {
 		Hash   json.RawMessage   `json:"block_hash"`
@@ -365,8 +365,8 @@ func (b *Base) keyPages(p place) (json.RawMessage, error) {
 	}
 }
 
-// Height returns the height of a block of the other chain. The bool is false if the block is
-// unknown there, or above the pinned one.
+// Height returns the height of a block of the forked chain. The bool is false if the block is
+// unknown on that chain, or is above the pinned block.
 func (b *Base) Height(hash primitives.Hash) (primitives.Height, bool, error) {
 	b.mu.Lock()
 	s, known := b.heights[hash]
@@ -501,7 +501,7 @@ func (b *Base) accessKey(at primitives.Hash, key []byte, k *primitives.TrieKey) 
 }
 
 // data returns an answer that covers a contract's key: the whole storage if the remote node returns
-// it in one reply, else the pairs that begin with the key.
+// the whole storage in one reply, else the pairs that begin with the key.
 func (b *Base) data(at primitives.Hash, id primitives.AccountID, key []byte) (*answer, error) {
 	a, err := b.look(at, ask{kind: askState, account: id})
 	if err != nil || !a.large {
@@ -569,7 +569,7 @@ func (b *Base) withNonces(at primitives.Hash, id primitives.AccountID, keys *ans
 	return out, nil
 }
 
-// Forks returns the branches on the path of a contract's key, as far as they are proven.
+// Forks returns the branches on the path of a contract's key, as far as these branches are proven.
 func (b *Base) Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error) {
 	k, err := primitives.ParseTrieKey(key)
 	if err != nil || k.Column != primitives.ColContractData {

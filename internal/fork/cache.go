@@ -22,7 +22,7 @@ func (d diskCache) path(at primitives.Hash, question string) string {
 	return filepath.Join(d.dir, at.String(), hex.EncodeToString(name[:16]))
 }
 
-// get returns the stored reply; nil if there is none or it is damaged.
+// get returns the stored reply; nil if no reply is stored or the stored reply is damaged.
 func (d diskCache) get(at primitives.Hash, question string) []byte {
 	if d.dir == "" {
 		return nil

@@ -62,13 +62,14 @@ type Client struct {
 	count   Counts
 }
 
-// Counts count the questions to the remote node since NewClient, and their outcomes.
+// Counts count the questions to the remote node since NewClient, and the outcomes of these
+// questions.
 type Counts struct {
 	Questions, Requests, Batches, Retries, Failures, Refused uint64
 	Bytes                                                    uint64 // number of bytes of all replies
 }
 
-// question is one call that waits for its answer.
+// question is one call that waits for an answer.
 type question struct {
 	id     uint64
 	method string
@@ -136,8 +137,8 @@ func (e *ReplyError) Error() string {
 	return "the remote node answers " + e.Cause + ": " + e.Text
 }
 
-// passing returns whether the error may disappear on a retry, or at another node of the same
-// address.
+// passing returns whether the error may disappear on a retry, or if a different node behind the
+// same address answers the retry.
 func (e *ReplyError) passing() bool {
 	switch e.Cause {
 	case "INTERNAL_ERROR", "TIMEOUT_ERROR", "NO_SYNCED_BLOCKS", "NOT_SYNCED_YET", "UNAVAILABLE_SHARD":
@@ -193,7 +194,7 @@ func passing(err error) (bool, time.Duration) {
 	return true, 0 // a network error, or a truncated reply
 }
 
-// Call returns the result of a method. It retries failures that may pass, at most Tries times.
+// Call returns the result of a method. Call retries failures that may pass, at most Tries times.
 func (c *Client) Call(method string, params any) (json.RawMessage, error) {
 	in, err := json.Marshal(params)
 	if err != nil {
@@ -237,8 +238,8 @@ func (c *Client) add(f func(*Counts)) {
 	c.mu.Unlock()
 }
 
-// ask enqueues a question. It is sent at once if fewer than AtOnce requests are under way,
-// otherwise together with others in one batch.
+// ask enqueues a question. The client sends the question at once if fewer than AtOnce requests are
+// under way, otherwise in a batch with the next questions.
 func (c *Client) ask(q *question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,8 +300,8 @@ func (c *Client) turn() time.Duration {
 	return wait
 }
 
-// post sends questions in one request and delivers the answer to each. An error applies to all of
-// them.
+// post sends questions in one request and delivers an answer to each question. An error of post
+// applies to all questions of the list.
 func (c *Client) post(list []*question) error {
 	var body []byte
 	for i, q := range list {
@@ -401,7 +402,7 @@ func (q *question) take(reply []byte, status *httpError) error {
 	return q.err
 }
 
-// accept stores the remote node's reply in the question: its result, or the error.
+// accept stores the remote node's reply in the question: the reply's result, or its error.
 func (q *question) accept(e *envelope) {
 	if e.Error == nil {
 		q.result = e.Result
@@ -415,7 +416,7 @@ func (q *question) accept(e *envelope) {
 }
 
 // takeBatch reads the reply to a batch. Nodes that do not support batches reject them in different
-// ways; the questions are then sent one by one.
+// ways; in that case the client sends the questions one by one.
 func (c *Client) takeBatch(list []*question, reply []byte, status *httpError) error {
 	var all []envelope
 	if err := json.Unmarshal(reply, &all); err != nil {

@@ -13,8 +13,9 @@
 //	source  our own; replies as nearcore's chain/jsonrpc has them
 //
 // Contract storage with a proof (view_state with include_proof) is verified against the state root
-// in the other chain's next block for the shard. That block and the pinned one are verified against
-// their hashes. The hashes are all that is trusted: they are stored, and a node that later reports
-// other ones is refused. Accounts and access keys have no proof in NEAR's RPC and count as
-// unproven. Code is verified against the hash in its account.
+// in the forked chain's next block for the shard. That block and the pinned block are verified
+// against their hashes. The hashes are all that is trusted: they are stored, and this node refuses
+// a remote node that later reports hashes other than the stored ones. Accounts and access keys have
+// no proof in NEAR's RPC and count as unproven. Code is verified against the code hash in the
+// account.
 package fork

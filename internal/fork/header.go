@@ -14,9 +14,9 @@ var (
 	errRoots = errors.New("the chunks in the reply do not match the block's state root")
 )
 
-// parseBlock parses a block in the form of the JSON-RPC and verifies it and its chunk headers
-// against their hashes. Headers older than V5 belong to protocol versions that this node does not
-// run.
+// parseBlock parses a block in the form of the JSON-RPC and verifies the block and its chunk
+// headers against their hashes. Headers older than V5 belong to protocol versions that this node
+// does not run.
 func parseBlock(in []byte) (*primitives.Block, error) {
 	d, err := blockdoc.ParseBlock(in)
 	var lie *blockdoc.MismatchError

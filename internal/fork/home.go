@@ -23,8 +23,8 @@ import (
 // PinFile is the file in a fork's home that records the pinned block.
 const PinFile = home.ForkFile
 
-// Validator is the account that produces a fork's blocks. It is the only account that the fork's
-// genesis adds.
+// Validator is the account that produces a fork's blocks. Validator is the only account that the
+// fork's genesis adds.
 const Validator primitives.AccountID = "validator.troupe-fork"
 
 // epochLength is the length of a fork's epochs in blocks, as in init. Transactions are valid for
@@ -51,12 +51,12 @@ func ReadPin(dir string) (*Pin, error) {
 	return p, nil
 }
 
-// ErrHome is returned if a home belongs to another chain.
+// ErrHome is returned if a home belongs to a chain other than the one in the spec.
 var ErrHome = errors.New("the home folder is of another chain")
 
 // Make makes dir the home of a fork. An existing home of a fork stays as it is if the spec names
-// the block that the fork is pinned to. The URL of the spec may be that of another node of the same
-// chain.
+// the block that the fork is pinned to. The URL of the spec may have changed to a different node of
+// the same chain.
 func Make(ctx context.Context, dir string, s Spec, o Options) (*Pin, error) {
 	old, err := ReadPin(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func writePin(dir string, p *Pin) error {
 	if err != nil {
 		return err
 	}
-	return write(filepath.Join(dir, PinFile), append(out, '\n'), 0o600) // the URL may have a key in it
+	return write(filepath.Join(dir, PinFile), append(out, '\n'), 0o600) // the URL may contain an API key
 }
 
 // write replaces a file.
@@ -152,7 +152,7 @@ func makeFiles(ctx context.Context, dir string, pin *Pin) error {
 	return err
 }
 
-// Genesis returns a fork's genesis: the other chain's id, height, time and prices, one shard, and
+// Genesis returns a fork's genesis: the forked chain's id, height, time and prices, one shard, and
 // one account, the validator.
 func Genesis(pin *Pin, key primitives.PublicKey) (*genesis.Genesis, error) {
 	version := parameters.Release(pin.Protocol)

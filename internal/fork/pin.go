@@ -68,21 +68,22 @@ func parseAt(text string) (s Spec, ok bool) {
 // any returns whether the spec names no block, so that the newest final one is taken.
 func (s *Spec) any() bool { return s.Height == 0 && s.Block.IsZero() && s.Tx.IsZero() }
 
-// Pin is the block that a fork was made of, and the data of the fork's first block. It is stored in
-// the fork's home.
+// Pin is the block that a fork was made of, and the data of the fork's first block. Pin is stored
+// in the fork's home.
 type Pin struct {
-	URL       string                     `json:"url"`
-	ChainID   string                     `json:"chain_id"`
-	Hash      primitives.Hash            `json:"block_hash"`
-	Height    primitives.Height          `json:"block_height"`
-	Time      uint64                     `json:"timestamp_nanosec"`
-	Tx        *primitives.Hash           `json:"before_tx,omitempty"`
-	Protocol  primitives.ProtocolVersion `json:"protocol_version"`
-	GasPrice  primitives.Balance         `json:"gas_price"`
-	MaxPrice  primitives.Balance         `json:"max_gas_price"`
-	GasLimit  primitives.Gas             `json:"gas_limit"`
-	Layout    primitives.ShardLayout     `json:"shard_layout"`
-	Confirmed *Confirmed                 `json:"confirmed_by"` // null: the other chain had no later block
+	URL      string                     `json:"url"`
+	ChainID  string                     `json:"chain_id"`
+	Hash     primitives.Hash            `json:"block_hash"`
+	Height   primitives.Height          `json:"block_height"`
+	Time     uint64                     `json:"timestamp_nanosec"`
+	Tx       *primitives.Hash           `json:"before_tx,omitempty"`
+	Protocol primitives.ProtocolVersion `json:"protocol_version"`
+	GasPrice primitives.Balance         `json:"gas_price"`
+	MaxPrice primitives.Balance         `json:"max_gas_price"`
+	GasLimit primitives.Gas             `json:"gas_limit"`
+	Layout   primitives.ShardLayout     `json:"shard_layout"`
+	// null: when the fork was made, the forked chain had no block after the pinned one
+	Confirmed *Confirmed `json:"confirmed_by"`
 }
 
 // Confirmed are the state roots after a block, from the header of the next block.
@@ -91,9 +92,9 @@ type Confirmed struct {
 	Roots map[primitives.ShardID]primitives.Hash `json:"state_roots"` // state roots of shards with a new chunk in the next block
 }
 
-// Errors of Check. ErrChain: the remote node's chain ID differs. ErrBlockGone: the remote node does
-// not have the pinned block, or has another one at its height. Reads of the state also return
-// ErrBlockGone if the node has deleted the state.
+// Errors of Check. ErrChain: the remote node's chain ID is not the one in the Pin. ErrBlockGone:
+// the remote node does not have the pinned block, or has a different block at that height. Reads of
+// the state also return ErrBlockGone if the node has deleted the state.
 var (
 	ErrChain     = errors.New("the remote node serves another chain")
 	ErrBlockGone = errors.New("the remote node no longer has the forked block")
@@ -208,7 +209,7 @@ func (c *Client) blockOfTx(tx primitives.Hash) (*primitives.Block, error) {
 	return b, err
 }
 
-// sameShards returns an error if a block's shards are not those of a layout.
+// sameShards returns an error if a block's shards are not the shards of a layout.
 func sameShards(b *primitives.Block, layout primitives.ShardLayout) error {
 	ids := make([]primitives.ShardID, len(b.Body.Chunks))
 	for i := range b.Body.Chunks {
@@ -223,8 +224,8 @@ func sameShards(b *primitives.Block, layout primitives.ShardLayout) error {
 // gap is the number of heights above a block at which the next block is searched for.
 const gap = 8
 
-// confirm returns the hash of the next block and the state roots in it. It returns nil if there is
-// no such block yet.
+// confirm returns the hash of the next block and the state roots in that block. It returns nil if
+// there is no next block yet.
 func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout primitives.ShardLayout) (*Confirmed, error) {
 	for next := height + 1; next <= height+gap; next++ {
 		in, err := c.Call("block", map[string]any{"block_id": next})
@@ -243,7 +244,9 @@ func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout 
 				ErrBlockGone, next, b.Hash(), b.Header.PrevHash, hash)
 		}
 		out := &Confirmed{Hash: b.Hash(), Roots: map[primitives.ShardID]primitives.Hash{}}
-		if sameShards(b, layout) != nil { // another layout begins there, so its state roots are of other shards
+		// from that block on the chain has a different layout, so the state roots are of different
+		// shards
+		if sameShards(b, layout) != nil {
 			return out, nil
 		}
 		for i, x := range b.Body.Chunks {
@@ -256,7 +259,7 @@ func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout 
 	return nil, nil
 }
 
-// Check checks that the remote node has the pinned block and belongs to its chain.
+// Check checks that the remote node has the pinned block and belongs to the chain of that block.
 func (c *Client) Check(p *Pin) error {
 	in, err := c.Call("status", []any{})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ask is a question about a block's state. It is comparable: concurrent callers with the same
+// ask is a question about a block's state. The type is comparable: concurrent callers with the same
 // question share one request.
 type ask struct {
 	kind    kind
@@ -46,7 +46,7 @@ type answer struct {
 	account primitives.Account // for askAccount, if there is a value
 	pairs   []state.Change     // for askKeys, askNonces and askState: trie keys and values, ascending
 	large   bool               // for askState: there is more than the remote node returns in one reply
-	proof   *trie.Partial      // for askState: its proof; nil: not proven
+	proof   *trie.Partial      // for askState: the proof of the answer; nil: not proven
 	size    int64
 }
 
@@ -102,7 +102,7 @@ var (
 	errCode    = errors.New("the code in the reply does not match the code hash of its account")
 )
 
-// stored is an answer as the disk cache stores it.
+// stored is an answer in the form in which the disk cache stores answers.
 type stored struct {
 	Absent bool            `json:"absent,omitempty"`
 	Large  bool            `json:"large,omitempty"`
@@ -214,7 +214,7 @@ func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root 
 
 func byKey(x, y state.Change) int { return bytes.Compare(x.Key, y.Key) }
 
-// accessKey decodes an access key in the form of RPC replies, which is also that of genesis
+// accessKey decodes an access key in the form of RPC replies, which is also the form of genesis
 // records.
 func accessKey(id primitives.AccountID, h primitives.PublicKeyHandle, in []byte) (*primitives.AccessKey, error) {
 	text := fmt.Appendf(nil, `{"AccessKey":{"account_id":%q,"public_key":%q,"access_key":`, id, h.String())
@@ -226,7 +226,7 @@ func accessKey(id primitives.AccountID, h primitives.PublicKeyHandle, in []byte)
 }
 
 // readState reads a contract's pairs under a prefix. With a root and a proof, the pairs must be
-// exactly those that the proof shows.
+// exactly the pairs that the proof shows.
 func (q ask) readState(a *answer, r *result, root *primitives.Hash) error {
 	prefix := primitives.AppendContractDataKey(nil, q.account, []byte(q.arg))
 	var strings [][]byte

@@ -27,7 +27,7 @@ func (r *Report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// fail adds an error, one entry for each of its lines, and returns true. If err is nil, it adds
+// fail adds an error, one entry for each of its lines, and returns true. If err is nil, fail adds
 // path to Files and returns false.
 func (r *Report) fail(path string, err error) bool {
 	if err == nil {
@@ -38,7 +38,8 @@ func (r *Report) fail(path string, err error) bool {
 	return true
 }
 
-// Check reads a home folder and reports everything that is wrong with it, not only the first error.
+// Check reads a home folder and reports everything that is wrong with the folder, not only the
+// first error.
 func Check(dir string) *Report {
 	r := new(Report)
 	c, warnings, err := LoadConfig(dir)
@@ -52,7 +53,7 @@ func Check(dir string) *Report {
 		}
 	}
 	if r.fail(path, err) {
-		// The other files are looked for by the names that init gives them.
+		// Check looks for the other files under the names that init gives them.
 		if c, _, err = config.Parse(ConfigFile, config.Default(false).Format()); err != nil {
 			r.fail(ConfigFile, err)
 			return r
@@ -86,7 +87,8 @@ func Check(dir string) *Report {
 	return r
 }
 
-// key reports on a key file: its content, and whether other users of the machine can read it.
+// key reports on a key file: the content of the file, and whether other users of the machine can
+// read it.
 func (r *Report) key(path string, k *primitives.KeyFile, err error) {
 	if r.fail(path, err) {
 		return
@@ -99,8 +101,8 @@ func (r *Report) key(path string, k *primitives.KeyFile, err error) {
 	}
 }
 
-// genesis reports on the genesis, its records, the epoch configs, and the parts of other files that
-// depend on them.
+// genesis reports on the genesis, its records, the epoch configs, and the parts of config.json and
+// the key files that depend on these.
 func (r *Report) genesis(h *Home) {
 	g := h.Paths.Genesis
 	err := h.Records(func(genesis.Record) error { return nil })
@@ -135,7 +137,8 @@ func (r *Report) genesis(h *Home) {
 	r.shards(h)
 }
 
-// shards warns of tracked shards that are not in the genesis layout. A later layout may have them.
+// shards warns of tracked shards that are not in the genesis layout. A later layout of the chain
+// may have these shards.
 func (r *Report) shards(h *Home) {
 	uids := h.Genesis.ShardLayout.ShardUIDs()
 	var names []string

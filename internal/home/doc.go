@@ -9,11 +9,11 @@
 //	bound   config.json 4 MiB, key files 64 KiB, epoch configs 1 MiB each and 1000 of them; a
 //	        genesis is streamed
 //	errors  *FileError: the file, what is wrong, what to do; ErrUsage: the options contradict each
-//	        other; ErrConflict: they contradict the folder
+//	        other; ErrConflict: the options contradict the folder
 //	source  nearcore nearcore/src/config.rs (init_configs, load_config),
 //	        core/crypto/src/key_file.rs
 //
-// Init never leaves a partial file: it writes every file under a temporary name and renames them
-// when nothing can fail any more. The only existing file that it replaces is config.json, to add
-// keys.
+// Init never leaves a partial file: Init writes every file under a temporary name and renames the
+// files when nothing can fail any more. The only existing file that Init replaces is config.json,
+// to add keys.
 package home

@@ -61,7 +61,7 @@ func sameSafety(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Fetch copies the content of a URL to w. It unpacks gzip and xz, and fails above limit bytes of
+// Fetch copies the content of a URL to w. Fetch unpacks gzip and xz, and fails above limit bytes of
 // unpacked content.
 func (d *Downloader) Fetch(ctx context.Context, from string, w io.Writer, limit int64) error {
 	if err := d.fetch(ctx, from, w, limit); err != nil {
@@ -95,7 +95,7 @@ func (d *Downloader) fetch(ctx context.Context, from string, w io.Writer, limit 
 	}
 	resp, err := d.Client.Do(req)
 	if err != nil {
-		var u *url.Error // its text repeats the URL
+		var u *url.Error // the text of a url.Error repeats the URL
 		if errors.As(err, &u) {
 			return u.Err
 		}

@@ -49,7 +49,7 @@ func (e *FileError) Error() string {
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// read returns the content of a file. It fails if the file has more than limit bytes. hint is the
+// read returns the content of a file. read fails if the file has more than limit bytes. hint is the
 // advice if the file does not exist.
 func read(path string, limit int64, hint string) ([]byte, error) {
 	f, err := os.Open(path)
@@ -67,8 +67,8 @@ func read(path string, limit int64, hint string) ([]byte, error) {
 	return in, nil
 }
 
-// missing returns the error for a file that cannot be opened. The hint applies if it does not
-// exist.
+// missing returns the error for a file that cannot be opened. The error contains the hint if the
+// file does not exist.
 func missing(path string, err error, hint string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		hint = ""
@@ -85,7 +85,7 @@ func bare(err error) error {
 	return err
 }
 
-// stage holds files written under temporary names until commit renames them.
+// stage holds files written under temporary names until commit renames these files.
 type stage struct{ files []staged }
 
 type staged struct{ temp, final string }
@@ -122,10 +122,10 @@ func (s *stage) write(final string, mode fs.FileMode, fill func(io.Writer) error
 	return f.Name(), nil
 }
 
-// commit renames all files to their final names, in the order in which they were made. It syncs
-// the files before the renames and the folders after them. Otherwise a power cut could remove the
-// genesis and the key of a node that was started at once and whose blocks are already synced.
-// Without those files the blocks are worthless.
+// commit renames all files to their final names, in the order in which they were made. commit syncs
+// the files before the renames, and the folders after the renames. Otherwise a power cut could
+// remove the genesis and the key of a node that was started at once and whose blocks are already
+// synced. Without those files the blocks are worthless.
 func (s *stage) commit() error {
 	var paths []string
 	for _, f := range s.files {

@@ -28,17 +28,17 @@ const (
 var ConfigKinds = []string{"validator", "rpc", "archival"}
 
 const (
-	telemetryURL = "https://telemetry.nearone.org/nodes" // neard adds it on public chains
+	telemetryURL = "https://telemetry.nearone.org/nodes" // neard adds this endpoint on public chains
 
 	// plainEpochLength and plainValidity are longer than neard's 500 and 100. Transactions name a
 	// recent block, and a chain that makes a block for each transaction advances fast. With neard's
-	// values, transactions would expire before their clients have sent them
+	// values, transactions would expire before clients have sent them
 	// (docs/design/sandbox-and-forks.md).
 	plainEpochLength = 43_200
 	plainValidity    = 86_400
 
-	// MaxShards bounds --num-shards. neard stops at 10, where its names of boundaries cease to be
-	// in order.
+	// MaxShards bounds --num-shards. neard stops at 10, because above that number the names of
+	// neard's boundaries are no longer in order.
 	MaxShards = 256
 
 	defaultRecords = "records.json"
@@ -51,11 +51,11 @@ type InitOptions struct {
 	AccountID primitives.AccountID
 	TestSeed  *string // seed of the validator's key; nil: a random key
 	NumShards int     // 0: 1
-	// EpochLength is that of a new genesis, in blocks. 0: the default. Transactions are valid for
-	// at most two epochs.
+	// EpochLength is the epoch length of a new genesis, in blocks. 0: the default. Transactions are
+	// valid for at most two epochs.
 	EpochLength uint64
 	// Boundaries are the first accounts of all shards but the first shard, in ascending order.
-	// They override NumShards. nil: nearcore's, test1, test2 and so on.
+	// Boundaries override NumShards. nil: nearcore's boundaries, test1, test2 and so on.
 	Boundaries []primitives.AccountID
 	Fast       bool
 
@@ -82,7 +82,7 @@ func (o *InitOptions) downloads() bool { return o.DownloadGenesis || o.GenesisUR
 
 func public(chainID string) bool { return chainID == mainnet || chainID == testnet }
 
-// check returns an error if options contradict each other.
+// check returns an error if two options contradict each other.
 func (o *InitOptions) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrUsage, fmt.Sprintf(format, args...))
@@ -131,8 +131,8 @@ type initializer struct {
 	result  InitResult
 }
 
-// Init makes the missing files of a home folder. It keeps existing files; to an existing
-// config.json it adds missing keys. If existing files contradict the options it fails without a
+// Init makes the missing files of a home folder. Init keeps existing files; to an existing
+// config.json it adds missing keys. If existing files contradict the options, Init fails without a
 // change.
 func Init(ctx context.Context, o InitOptions) (*InitResult, error) {
 	if err := o.check(); err != nil {
@@ -143,8 +143,8 @@ func Init(ctx context.Context, o InitOptions) (*InitResult, error) {
 	}
 	n := &initializer{InitOptions: o}
 	defer n.stage.drop()
-	// config.json is made first, since it names the other files. But it is moved to its final
-	// place last, so that a folder with a config.json has all other files.
+	// config.json is made first, since it names all other files. But config.json is moved to its
+	// final place last, so that a folder with a config.json has all other files.
 	changed, err := n.makeConfig(ctx)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func Init(ctx context.Context, o InitOptions) (*InitResult, error) {
 	return &n.result, nil
 }
 
-// makeConfig sets n.config and n.paths. It returns whether config.json has to be written.
+// makeConfig sets n.config and n.paths. The result is whether config.json has to be written.
 func (n *initializer) makeConfig(ctx context.Context) (changed bool, err error) {
 	path := filepath.Join(n.Dir, ConfigFile)
 	if !exists(path) {
@@ -203,8 +203,8 @@ func (n *initializer) makeConfig(ctx context.Context) (changed bool, err error) 
 	return len(missing) > 0, n.setPaths()
 }
 
-// missingKeys lists the paths of base that doc lacks. For an object that is missing as a whole it
-// lists only the object.
+// missingKeys lists the paths of base that doc lacks. If doc lacks an object as a whole, the list
+// has only the path of that object.
 func missingKeys(prefix string, base, doc *config.Document) (out []string) {
 	for _, k := range base.Keys() {
 		theirs, _ := base.Get(k)
@@ -222,8 +222,8 @@ func missingKeys(prefix string, base, doc *config.Document) (out []string) {
 	return out
 }
 
-// newConfig makes a config.json: neard's, or a downloaded one with missing keys added. Flags are
-// applied to it.
+// newConfig makes a config.json: neard's, or a downloaded one with missing keys added. newConfig
+// then applies the flags to it.
 func (n *initializer) newConfig(ctx context.Context) error {
 	doc := config.Default(n.Fast && !public(n.ChainID))
 	if public(n.ChainID) {
@@ -273,7 +273,8 @@ func (n *initializer) newConfig(ctx context.Context) error {
 	return n.setPaths()
 }
 
-// setPaths checks n.config as a node would read it, and takes the file names from it.
+// setPaths checks n.config as a node would read it, and takes the file names from the
+// configuration.
 func (n *initializer) setPaths() error {
 	path := filepath.Join(n.Dir, ConfigFile)
 	c, _, err := config.Parse(path, n.config.Format())
@@ -324,8 +325,8 @@ func (n *initializer) makeKeys(context.Context) error {
 	return err
 }
 
-// makeKey reads a key file, or makes it. If the file exists, its account id must be id, unless id
-// is empty.
+// makeKey reads a key file, or makes the file if there is none. The account id in an existing file
+// must be id, unless id is empty.
 func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
 	if exists(path) {
 		k, err := readKey(path, "", parse)
@@ -365,7 +366,8 @@ func (n *initializer) compareKeys() {
 	}
 }
 
-// validatorProblem describes how a validator key differs from the genesis; empty: it does not.
+// validatorProblem describes how a validator key differs from the genesis; empty: the key agrees
+// with the genesis.
 func validatorProblem(c *genesis.Config, k *primitives.KeyFile) string {
 	for _, v := range c.Validators {
 		if v.AccountID != k.AccountID {

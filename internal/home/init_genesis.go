@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// findGenesis sets n.genesis to the existing, given or downloaded genesis. It stays nil if one has
-// to be made, which needs the validator's key.
+// findGenesis sets n.genesis to the existing, given or downloaded genesis. n.genesis stays nil if a
+// genesis has to be made, which needs the validator's key.
 func (n *initializer) findGenesis(ctx context.Context) error {
 	if exists(n.paths.Genesis) {
 		return n.keepGenesis()
@@ -126,7 +126,8 @@ func (n *initializer) staged(final string) string {
 	return final
 }
 
-// checkGenesis reads the genesis at path with all its records. source is the name in errors.
+// checkGenesis reads the genesis at path with all records. source is the name of the genesis in
+// errors.
 func (n *initializer) checkGenesis(source, path string) (*genesis.Config, error) {
 	h := Home{Paths: n.paths}
 	h.Paths.Genesis = path
@@ -268,9 +269,9 @@ func (n *initializer) makeGenesis(context.Context) error {
 	return err
 }
 
-// shardLayout returns nearcore's shard layout for up to 10 shards: boundaries test1, test2, ...
-// For more shards nearcore's boundaries would not be in ascending order, so shardLayout sorts
-// them.
+// shardLayout returns nearcore's shard layout for up to 10 shards: boundaries test1, test2, ... For
+// more shards nearcore's boundaries would not be in ascending order, so shardLayout sorts the
+// boundaries.
 func shardLayout(shards int) (primitives.ShardLayout, error) {
 	boundaries := make([]primitives.AccountID, shards-1)
 	for i := range boundaries {
@@ -289,7 +290,8 @@ func randomChainID(random io.Reader) (string, error) {
 		if _, err := io.ReadFull(random, b[:]); err != nil {
 			return "", fmt.Errorf("generate a chain id: %w", err)
 		}
-		if i := int(b[0] & 63); i < len(letters) { // draw again if it is too large, so that all letters are equally likely
+		// draw again if i is too large, so that all letters are equally likely
+		if i := int(b[0] & 63); i < len(letters) {
 			out = append(out, letters[i])
 		}
 	}

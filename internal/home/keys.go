@@ -31,11 +31,11 @@ func readNodeKey(p *Paths) (*primitives.KeyFile, error) {
 	return readKey(p.NodeKey, fmt.Sprintf("run `troupe --home %s init` to make it", p.Dir), ParseNodeKey)
 }
 
-// nodeName is the account id in node key files. It has no meaning.
+// nodeName is the account id in node key files. That id has no meaning.
 const nodeName primitives.AccountID = "node"
 
-// ParseNodeKey parses a node key file. The account id may be empty, as old versions of neard wrote
-// it (nearcore nearcore/src/config.rs, NodeKeyFile).
+// ParseNodeKey parses a node key file. The account id may be empty, because old versions of neard
+// wrote it empty (nearcore nearcore/src/config.rs, NodeKeyFile).
 func ParseNodeKey(in []byte) (*primitives.KeyFile, error) {
 	k, err := primitives.ParseKeyFile(in)
 	if err == nil {
@@ -69,7 +69,8 @@ func newKey(id primitives.AccountID, seed *string, random io.Reader) (*primitive
 	return &primitives.KeyFile{AccountID: id, SecretKey: secret}, nil
 }
 
-// WriteKeyFile writes a key file that only its owner can read. It fails if the file exists.
+// WriteKeyFile writes a key file that only its owner can read. WriteKeyFile fails if the file
+// exists.
 func WriteKeyFile(path string, k *primitives.KeyFile) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, modeSecret)
 	if os.IsExist(err) {

@@ -20,8 +20,8 @@ type Home struct {
 	Config   *config.Config
 	Warnings []config.Warning // unknown keys of config.json
 	Genesis  *genesis.Config
-	// Numbering is the numbering of the chain's protocol versions: that of config.json, else that
-	// of the data folder, else release.
+	// Numbering is the numbering of the chain's protocol versions: the numbering in config.json,
+	// else the numbering of the data folder, else release.
 	Numbering primitives.Numbering
 	// ValidatorKey is nil if there is no validator key file: the node then makes no blocks.
 	ValidatorKey *primitives.KeyFile
@@ -30,8 +30,8 @@ type Home struct {
 	EpochConfigFiles map[string][]byte
 }
 
-// Load reads a home folder, except the genesis's records, which Records reads. It returns the first
-// error. Check reports all errors.
+// Load reads a home folder, except the genesis's records, which Records reads. Load returns the
+// first error, whereas Check reports all errors.
 func Load(dir string) (*Home, error) { return load(dir, true) }
 
 // LoadChain is Load for a folder that may lack a node key: a restored snapshot that is read and not
@@ -61,8 +61,8 @@ func load(dir string, runs bool) (*Home, error) {
 	return h, err
 }
 
-// joinPublicNetwork turns the network on for a public chain, unless config.json says otherwise:
-// the chain's blocks come only from peers. A fork and a replica get them from elsewhere.
+// joinPublicNetwork turns the network on for a public chain, unless config.json says otherwise: the
+// chain's blocks come only from peers. A fork and a replica get their blocks from other sources.
 func (h *Home) joinPublicNetwork() {
 	n := &h.Config.Network
 	if n.Enabled == nil && public(h.Genesis.ChainID) && h.Config.Replica.Of == "" && !exists(filepath.Join(h.Paths.Dir, ForkFile)) {
@@ -102,7 +102,7 @@ func LoadConfig(dir string) (*config.Config, []config.Warning, error) {
 	return config.Parse(path, in)
 }
 
-// optionalKey reads a key file; nil if it does not exist.
+// optionalKey reads a key file; nil if the file does not exist.
 func optionalKey(path string) (*primitives.KeyFile, error) {
 	k, err := ReadKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +112,7 @@ func optionalKey(path string) (*primitives.KeyFile, error) {
 }
 
 // readGenesis reads genesis.json without its records, and returns the path of the records. A path
-// in config.json takes precedence over one in the genesis.
+// in config.json takes precedence over a path in the genesis.
 func readGenesis(p *Paths) (c *genesis.Config, records string, err error) {
 	f, err := os.Open(p.Genesis)
 	if err != nil {
@@ -133,8 +133,8 @@ func readGenesis(p *Paths) (c *genesis.Config, records string, err error) {
 }
 
 // Records calls yield for each record of the genesis, in file order, with one record in memory at a
-// time. It checks the genesis on the way: after the last record an invalid genesis is an error that
-// lists its problems.
+// time. Records checks the genesis on the way: after the last record an invalid genesis is an error
+// that lists its problems.
 func (h *Home) Records(yield func(genesis.Record) error) error {
 	path := h.Paths.Genesis
 	if h.Paths.Records != "" {

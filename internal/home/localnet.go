@@ -66,7 +66,7 @@ type LocalnetOptions struct {
 	EpochLength                              uint64 // blocks; 0: neard's 60
 	Host                                     netip.Addr
 	BasePort                                 uint16 // node i gets ports BasePort+i and BasePort+100+i; 0: random ports
-	// Adjust edits a node's config.json; nil: it is that of neard's localnet.
+	// Adjust edits a node's config.json; nil: the config.json stays as neard's localnet writes it.
 	Adjust func(nodes []LocalnetNode, i int, doc *config.Document)
 
 	Now    func() time.Time
@@ -91,8 +91,8 @@ type LocalnetResult struct {
 
 func (o *LocalnetOptions) nodes() int { return o.Validators + o.Archival + o.RPC + o.NonValidators }
 
-// role returns the role of node i. Like neard it numbers validators first, then archival nodes, RPC
-// nodes and others.
+// role returns the role of node i. Like neard, role numbers validators first, then archival nodes,
+// then RPC nodes, then the nodes without a role.
 func (o *LocalnetOptions) role(i int) Role {
 	switch {
 	case i < o.Validators:
@@ -158,8 +158,8 @@ func (o *LocalnetOptions) tracked() (value string, listed bool, err error) {
 }
 
 // Localnet makes the homes of a local network, as neard's localnet does: the keys, seeded with the
-// nodes' names, the genesis and config.json are the same. Only ports, time and chain id differ from
-// run to run. It replaces no file.
+// nodes' names, the genesis and config.json are the same. Only ports, time and chain id change from
+// run to run. Localnet replaces no file.
 func Localnet(o LocalnetOptions) (*LocalnetResult, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func PortFree(a netip.AddrPort) bool {
 	return l.Close() == nil
 }
 
-// ports gives each node an address for its RPC and one for peers.
+// ports gives each node an address for its RPC and an address for peers.
 func (o *LocalnetOptions) ports(nodes []LocalnetNode) error {
 	taken := map[uint16]bool{}
 	draw := func() (netip.AddrPort, error) {
@@ -307,7 +307,8 @@ func (o *LocalnetOptions) write(s *stage, nodes []LocalnetNode, i int, g *genesi
 		{paths.NodeKey, modeSecret, text((&primitives.KeyFile{AccountID: nodeName, SecretKey: key}).MarshalIndent())},
 		{paths.Genesis, modePublic, func(w io.Writer) error { return genesis.Write(w, &g.Config, slices.Values(g.Records)) }},
 		{filepath.Join(n.Dir, logConfigFile), modePublic, text([]byte(logConfig))},
-		{filepath.Join(n.Dir, ConfigFile), modePublic, text(doc.Format())}, // last, so that a home with it has the rest
+		// last, so that a home with a config.json has all other files
+		{filepath.Join(n.Dir, ConfigFile), modePublic, text(doc.Format())},
 	} {
 		if _, err := s.write(f.path, f.mode, f.fill); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 const (
 	ConfigFile = "config.json"
 	// ForkFile is in the home of a fork and contains the block at which the fork begins. Package
-	// fork writes it.
+	// fork writes this file.
 	ForkFile     = "fork.json"
 	epochConfigs = "epoch_configs"
 	dataDir      = "data"

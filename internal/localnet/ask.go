@@ -88,8 +88,8 @@ type blockView struct {
 }
 
 // look reads the validators and at most maxBlocks blocks above height after. The first look reads
-// one block. urls are nodes, best first. Chunks are requested from them in turn, because not every
-// node has every shard.
+// one block. urls are nodes, best first. look requests each chunk from one node after another,
+// because not every node has every shard.
 func look(ctx context.Context, urls []string, after uint64) (out []any) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

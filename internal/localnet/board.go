@@ -16,7 +16,7 @@ const (
 	Up     Phase = "up"     // the process runs
 	Paused Phase = "paused" // the process is stopped by SIGSTOP
 	Ending Phase = "ending" // a signal to end was sent to the process
-	Failed Phase = "failed" // the process has ended although nothing requested its end
+	Failed Phase = "failed" // the process has ended although nothing requested that
 	Killed Phase = "killed" // the user killed the process with a key
 )
 
@@ -154,7 +154,7 @@ const (
 // loadRates are the rates in transactions per second through which the key t cycles.
 var loadRates = []int{0, 10, 100, 500}
 
-// Board is the state of the network as shown on the screen. It is not safe for concurrent use.
+// Board is the state of the network as shown on the screen. A Board is not safe for concurrent use.
 type Board struct {
 	rows       []row
 	unattended bool // true: no keyboard is connected
@@ -174,7 +174,9 @@ type Board struct {
 
 	accounts int // number of accounts that can send transactions
 
-	cut    int // nodes below this index have no connections to the others; 0: all are connected
+	// nodes below this index have no connections to the nodes from this index on; 0: all nodes are
+	// connected
+	cut    int
 	load   int // index in loadRates of the current load
 	loaded Loaded
 }
@@ -223,7 +225,7 @@ func (b *Board) Highest() (out []int) {
 	return out
 }
 
-// Up lists the nodes whose process runs. Some of them may not answer.
+// Up lists the nodes whose process runs. Some of these nodes may not answer.
 func (b *Board) Up() (out []int) {
 	for i, r := range b.rows {
 		if r.phase == Up {
@@ -293,7 +295,7 @@ func (b *Board) ended(ev Ended) {
 	r.alive, r.last = false, Answer{}
 }
 
-// see adds blocks above the last one. It ignores blocks that another node has already reported.
+// see adds blocks above the last one. see ignores a block that any node has already reported.
 func (b *Board) see(blocks []Block) {
 	for _, x := range blocks {
 		if n := len(b.blocks); n > 0 && x.Height <= b.blocks[n-1].Height {
@@ -309,7 +311,8 @@ func (b *Board) see(blocks []Block) {
 }
 
 // rates returns blocks and transactions per second in the window. Blocks are counted by ordinal. If
-// blocks come faster than they are read, the transactions of the read blocks are scaled up.
+// blocks come faster than the board reads them, rates scales up the transactions of the blocks that
+// were read.
 func (b *Board) rates() (blocks, transactions float64) {
 	n := len(b.blocks)
 	if n < 2 {
@@ -388,8 +391,8 @@ func (b *Board) key(k rune) []Do {
 	return nil
 }
 
-// stop ends a node. It first continues a paused node, because a paused process does not handle the
-// signal.
+// stop ends a node. If the node is paused, stop first continues it, because a paused process does
+// not handle the signal.
 func (b *Board) stop(i int) (out []Do) {
 	r := &b.rows[i]
 	out = append(out, Do{i, Stop})
@@ -400,7 +403,7 @@ func (b *Board) stop(i int) (out []Do) {
 	return out
 }
 
-// end stops all nodes. The second call kills them.
+// end stops all nodes. The second call kills the nodes.
 func (b *Board) end() (out []Do) {
 	first := !b.ending
 	b.ending, b.load = true, 0

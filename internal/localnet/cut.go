@@ -45,9 +45,9 @@ func (b *Board) Excluded(node int) (out []int) {
 	return out
 }
 
-// cutFailed records a node that cannot exclude peers. The cut is still effective, unless there is
-// such a node on both sides. A node that does not answer is not recorded, because it may still be
-// starting.
+// cutFailed records a node that cannot exclude peers. The cut is still effective as long as all
+// such nodes are on one side of it. cutFailed does not record a node that does not answer, because
+// that node may still be starting.
 func (b *Board) cutFailed(ev CutFailed) {
 	r := &b.rows[ev.Node]
 	if b.cut == 0 || r.phase != Up || r.last.Err != "" || r.cuts == ev.Err {

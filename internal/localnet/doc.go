@@ -13,6 +13,6 @@
 //	source  our own
 //
 // Every process has its own process group, so that Ctrl-C at the terminal reaches only this
-// process. The nodes end with this process. If it stops normally, it stops the nodes. If it is
-// killed, Linux kills the nodes.
+// process. The nodes end with this process. If this process stops normally, it stops the nodes. If
+// this process is killed, Linux kills the nodes.
 package localnet

@@ -17,7 +17,8 @@ const (
 
 const ctrlC = 3
 
-// sequences maps the end of an escape sequence, after "ESC [" or "ESC O", to its key.
+// sequences maps the end of an escape sequence, after "ESC [" or "ESC O", to the key that sends the
+// sequence.
 var sequences = map[string]rune{
 	"A": KeyUp, "B": KeyDown, "C": KeyRight, "D": KeyLeft, "H": KeyHome, "F": KeyEnd,
 	"1~": KeyHome, "7~": KeyHome, "4~": KeyEnd, "8~": KeyEnd, "5~": KeyPageUp, "6~": KeyPageDown,
@@ -26,11 +27,11 @@ var sequences = map[string]rune{
 // maxSequence is the maximum length of an escape sequence. A longer one is dropped.
 const maxSequence = 16
 
-// keyReader decodes key presses from terminal input, which may arrive in pieces. It drops
-// escape sequences that it does not know, such as those of function keys.
+// keyReader decodes key presses from terminal input, which may arrive in pieces. keyReader drops
+// unknown escape sequences, such as the sequences of function keys.
 type keyReader struct{ rest []byte }
 
-// keys decodes the next input and returns its keys.
+// keys decodes the next input and returns the keys in it.
 func (d *keyReader) keys(in []byte) (out []rune) {
 	in = append(d.rest, in...)
 	d.rest = nil

@@ -22,7 +22,7 @@ const (
 )
 
 // loader sends transfers of 1 yoctoNEAR from account to account. The rate is an upper bound: each
-// account waits for the reply before it sends again.
+// account waits for the reply before it sends the next transfer.
 type loader struct {
 	accounts []*primitives.KeyFile
 	rate     atomic.Int64             // transactions per second
@@ -108,14 +108,14 @@ type sender struct {
 	to    primitives.AccountID
 	url   string
 	known bool // true: the nonce of the access key was read from the node at url
-	// nonce is that of the last transaction. It never decreases, because earlier transactions may
-	// still be pending.
+	// nonce is the nonce of the last transaction. It never decreases, because transactions with
+	// lower nonces may still be pending.
 	nonce uint64
 	hash  primitives.Hash
 	until time.Time // time until which hash may be used
 }
 
-// transfer sends one transaction. It returns when a node has accepted the transaction.
+// transfer sends one transaction. transfer returns when a node has accepted the transaction.
 func (s *sender) transfer(ctx context.Context, url string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

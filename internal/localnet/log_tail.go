@@ -43,8 +43,8 @@ func readLog(path string) ([]string, error) {
 	return lines, nil
 }
 
-// readTail returns at most limit bytes from the end of a file. It drops an incomplete first line.
-// whole says whether the result is the whole file.
+// readTail returns at most limit bytes from the end of a file. readTail drops an incomplete first
+// line. whole says whether the result is the whole file.
 func readTail(path string, limit int64) (text []byte, whole bool, err error) {
 	// O_NONBLOCK, so that opening a pipe without a writer does not block.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)

@@ -20,7 +20,7 @@ const sideways = 20
 // maxSideways is the maximum number of skipped characters.
 const maxSideways = maxLogLine * len(`\U00000000`)
 
-// key scrolls the text. It returns false if the key does not scroll.
+// key scrolls the text. Method key returns false if the key does not scroll.
 func (p *pager) key(k rune) bool {
 	last := max(len(p.lines)-p.height, 0)
 	if p.follow {
@@ -80,8 +80,8 @@ func (b *Board) pageKey(k rune) {
 	}
 }
 
-// ReadsLog returns whether the screen shows the end of a node's log. If so, the log must be read
-// again. While the user looks at earlier lines, the log is not read.
+// ReadsLog returns whether the screen shows the end of a node's log. If so, the caller must read
+// the log again. While the user looks at lines above the end, the caller need not read the log.
 func (b *Board) ReadsLog() (node int, reads bool) {
 	return b.logNode, b.view == viewLog && (b.page.follow || b.logPath == "")
 }

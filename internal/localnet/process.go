@@ -21,8 +21,8 @@ var signals = map[What]syscall.Signal{Stop: syscall.SIGTERM, Kill: syscall.SIGKI
 // process is a running process.
 type process struct{ pid int }
 
-// begin starts a command with its output in a log file. When the process ends, ended is called with
-// the reason.
+// begin starts a command with its output in a log file. When the process ends, begin's goroutine
+// calls ended with the reason.
 func begin(command []string, logPath string, ended func(how string)) (*process, error) {
 	log, err := openLog(logPath)
 	if err != nil {
@@ -56,8 +56,8 @@ func begin(command []string, logPath string, ended func(how string)) (*process, 
 	return &p, nil
 }
 
-// send sends a signal. Stop goes only to the process, because a node ends its children itself;
-// other signals go to its process group. send does nothing if the process has ended.
+// send sends a signal. Stop goes only to the process, because a node ends its child processes
+// itself; all other signals go to the process group. send does nothing if the process has ended.
 func (p *process) send(w What) {
 	to := -p.pid
 	if w == Stop {
@@ -94,7 +94,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends p. It reports no error, because an error on a full disk would end the node.
+// Write appends p. Write reports no error, because an error on a full disk would end the node.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +109,8 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// turn starts a new file. If that fails, it continues in the current file. If the old contents
-// cannot be moved away, it first truncates the file.
+// turn starts a new file. If that fails, turn continues in the current file. If the old contents
+// cannot be moved away, turn first truncates the current file.
 func (l *logFile) turn() {
 	if os.Rename(l.path, l.path+".1") != nil {
 		if l.file.Truncate(0) == nil {

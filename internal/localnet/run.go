@@ -21,11 +21,11 @@ type Node struct {
 	Spec
 	Command []string
 	URL     string // URL of the node's JSON-RPC server
-	Log     string // path of its log file
-	// Peer is the node's key, by which other nodes know it.
+	Log     string // path of the node's log file
+	// Peer is the node's key, by which the other nodes know this node.
 	Peer primitives.PublicKey
 	// Exclude makes the running node close and refuse connections with these peers until the next
-	// call. It must return within a few seconds.
+	// call. Exclude must return within a few seconds.
 	Exclude func(peers []primitives.PublicKey) error
 }
 
@@ -40,7 +40,7 @@ type Options struct {
 	Draw func(lines []string)
 	Size func() (width, height int)
 	Keys <-chan []byte // keyboard input
-	// Signals ends all nodes, as the end of the context does. A second signal kills them.
+	// Signals ends all nodes, as the end of the context does. A second signal kills the nodes.
 	Signals <-chan os.Signal
 	Say     func(line string)
 	// Every is the interval of status lines.
@@ -195,8 +195,8 @@ func (r *runner) do(list []Do) {
 	}
 }
 
-// look queries the status of every node, and reads the chain from the highest nodes. It skips
-// queries that are still in progress.
+// look queries the status of every node, and reads the chain from the highest nodes. look starts no
+// query while the previous query of the same node is in progress.
 func (r *runner) look(ctx context.Context) {
 	for _, i := range r.board.Up() {
 		if r.asking[i] {
@@ -246,8 +246,8 @@ func (r *runner) readLog(ctx context.Context) {
 	}()
 }
 
-// exclude makes the nodes exclude the other part of a cut network. During a cut, every node gets
-// the request again at every look, because a node may have restarted its network.
+// exclude makes the nodes exclude the other part of a cut network. During a cut, runner sends the
+// request to every node again at every look, because a node may have restarted its network.
 func (r *runner) exclude(ctx context.Context) {
 	for _, i := range r.board.Up() {
 		n, list := &r.Nodes[i], r.board.Excluded(i)

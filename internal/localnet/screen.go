@@ -15,7 +15,7 @@ const help = "up/down select  s stop, start  k kill  p pause, resume  l log  t l
 // heading names the columns.
 var heading = []string{"", "node", "rpc", "role", "state", "height", "behind", "shards", "peers", "blocks", "chunks", "endorsed", "missed"}
 
-// left columns are left-aligned, others right-aligned.
+// left columns are left-aligned, all other columns right-aligned.
 var left = map[string]bool{"": true, "node": true, "role": true, "state": true, "shards": true, "rpc": true}
 
 // Summary returns one line about the chain.
@@ -89,8 +89,8 @@ func ids(shards []uint64) string {
 	return strings.Join(out, ",")
 }
 
-// Lines draws the board, or the page that covers the board, within width and height characters. It
-// draws as many nodes as fit, including the selected one.
+// Lines draws the board, or the page that covers the board, within width and height characters.
+// Lines draws as many nodes as fit, including the selected one.
 func (b *Board) Lines(title string, width, height int) []string {
 	width, height = max(width, 1), max(height, 1)
 	var out []string
@@ -109,7 +109,7 @@ func (b *Board) Lines(title string, width, height int) []string {
 // maxLine is the maximum length of a line of the screen in bytes.
 const maxLine = 1 << 16
 
-// nodeLines draws the nodes. On a small screen it leaves out less important lines.
+// nodeLines draws the nodes. On a small screen, nodeLines leaves out the less important lines.
 func (b *Board) nodeLines(title string, height int) []string {
 	free := height - 1 // number of free lines; one line is reserved for a node
 	has := func() bool {
@@ -120,7 +120,7 @@ func (b *Board) nodeLines(title string, height int) []string {
 		return false
 	}
 	heads, titled, summed, helped := has(), has(), has(), has()
-	said := min(notes+1, free/2) // number of lines for messages and an empty line below them
+	said := min(notes+1, free/2) // number of lines for messages and an empty line below the messages
 	room := 1 + free - said
 
 	table := [][]string{heading}

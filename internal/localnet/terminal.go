@@ -16,7 +16,8 @@ type Terminal struct {
 	last    string
 }
 
-// OpenTerminal takes over the terminal of in and out. It returns false if they are not a terminal.
+// OpenTerminal takes over the terminal of in and out. OpenTerminal returns false if in and out are
+// not a terminal.
 func OpenTerminal(in, out *os.File) (*Terminal, bool) {
 	if !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil, false
@@ -54,7 +55,7 @@ func (t *Terminal) Size() (width, height int) {
 	return width, height
 }
 
-// Draw shows lines. It does nothing if they are unchanged.
+// Draw shows lines. If the lines are unchanged, Draw does nothing.
 func (t *Terminal) Draw(lines []string) {
 	text := frame(lines)
 	if text == t.last {

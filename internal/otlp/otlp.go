@@ -36,7 +36,8 @@ type Span struct {
 	Failed     string // the reason of the failure; empty: success
 }
 
-// Trace describes one operation. The first span is the whole operation, the others are its parts.
+// Trace describes one operation. The first span is the whole operation, all following spans are
+// parts of it.
 type Trace struct {
 	ID    [16]byte
 	Spans []Span
@@ -76,9 +77,9 @@ func CheckEndpoint(endpoint string) error {
 }
 
 // New returns an exporter that sends to an endpoint, for which CheckEndpoint must return nil.
-// resource has the attributes of the process that makes the traces, as pairs of name and value.
-// failed is called with the error of a request, on the exporter's goroutine; if several requests
-// in a row fail, it is called only for the first. The caller must call Close.
+// resource has the attributes of the process that makes the traces, as pairs of name and value. The
+// exporter calls failed with the error of a request, on its own goroutine; if several requests in a
+// row fail, it calls failed only for the first one. The caller must call Close.
 func New(endpoint string, resource [][2]string, failed func(error)) *Exporter {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Exporter{endpoint: endpoint, resource: attributes(resource), failed: failed, waiting: make(chan *Trace, maxWaiting), stop: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
@@ -86,8 +87,8 @@ func New(endpoint string, resource [][2]string, failed func(error)) *Exporter {
 	return e
 }
 
-// Add queues a trace, which the caller must not change later. If the queue is full, Add drops the trace.
-// It never blocks.
+// Add queues a trace, which the caller must not change afterwards. If the queue is full, Add drops
+// the trace. Add never blocks.
 func (e *Exporter) Add(t *Trace) {
 	select {
 	case e.waiting <- t:
@@ -99,7 +100,8 @@ func (e *Exporter) Add(t *Trace) {
 // Counts returns how many traces were sent and how many were dropped.
 func (e *Exporter) Counts() (sent, dropped uint64) { return e.sent.Load(), e.dropped.Load() }
 
-// Close sends the queued traces and stops the exporter. When ctx ends, it drops the remaining ones.
+// Close sends the queued traces and stops the exporter. When ctx ends, Close drops the remaining
+// traces.
 func (e *Exporter) Close(ctx context.Context) {
 	e.once.Do(func() { close(e.stop) })
 	select {
@@ -143,7 +145,7 @@ func (e *Exporter) run(ctx context.Context) {
 	}
 }
 
-// batch removes up to maxBatch traces from the queue and returns them.
+// batch removes up to maxBatch traces from the queue and returns these traces.
 func (e *Exporter) batch() (out []*Trace) {
 	for len(out) < maxBatch {
 		select {

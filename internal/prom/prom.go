@@ -30,7 +30,7 @@ type Sample struct {
 // Metrics are the samples of one scrape by series name. A histogram consists of three series.
 type Metrics struct {
 	Samples map[string][]Sample
-	Types   map[string]string // by family; missing if the text has no TYPE line for it
+	Types   map[string]string // by family; no entry if the text has no TYPE line for the family
 }
 
 // maxLine is the maximum length of a line in bytes.
@@ -125,7 +125,7 @@ func labels(in string) (out map[string]string, rest string, err error) {
 	}
 }
 
-// Sum returns the sum of a series' samples. It returns false if there are none.
+// Sum returns the sum of a series' samples. Sum returns false if there are no samples.
 func (m *Metrics) Sum(name string) (sum float64, ok bool) {
 	for _, s := range m.Samples[name] {
 		sum += s.Value
@@ -162,8 +162,8 @@ func (m *Metrics) Histogram(family string, match func(map[string]string) bool) (
 	return b
 }
 
-// Since returns the counts added after earlier was read. If earlier has other bounds or a higher
-// count, the process has restarted in between, and all of b is returned.
+// Since returns the counts added after earlier was read. If the bounds of earlier are not those of
+// b, or its count is higher, the process has restarted in between, and Since returns all of b.
 func (b Buckets) Since(earlier Buckets) Buckets {
 	out := Buckets{b.Bounds, slices.Clone(b.Counts)}
 	if !slices.Equal(b.Bounds, earlier.Bounds) {
@@ -177,7 +177,7 @@ func (b Buckets) Since(earlier Buckets) Buckets {
 	return out
 }
 
-// Quantile returns the value below which this share of the samples lies. Within a bucket it
+// Quantile returns the value below which this share of the samples lies. Within a bucket, Quantile
 // interpolates by logarithm. It returns NaN if there are no samples.
 func (b Buckets) Quantile(share float64) float64 {
 	all := 0.

@@ -17,14 +17,14 @@ import (
 // disconnects could cause a change.
 const Linger = 10 * time.Second
 
-// renewal is the interval at which the number of cores is read while there is a spare thread. The
-// Go runtime updates GOMAXPROCS by itself only until a program sets it.
+// renewal is the interval at which the number of cores is read while Spare keeps a spare thread.
+// The Go runtime updates GOMAXPROCS by itself only until a program sets it.
 const renewal = time.Minute
 
-// Spare keeps one more thread for Go code than there are cores while it has users. Without it, if
-// the threads of all cores compute, a goroutine that is woken to notify a subscriber waits up to 10
-// ms in Go's scheduler. With it, the kernel chooses the thread to run, and soon runs one that has
-// just become ready. Safe for concurrent use.
+// Spare keeps one more thread for Go code than there are cores while it has users. Without the
+// spare thread, if the threads of all cores compute, a goroutine that is woken to notify a
+// subscriber waits up to 10 ms in Go's scheduler. With the spare thread, the kernel chooses the
+// thread to run, and soon runs one that has just become ready. Safe for concurrent use.
 type Spare struct {
 	mu    sync.Mutex
 	users int
@@ -45,8 +45,8 @@ func newSpare() *Spare {
 	return &Spare{linger: Linger, renewal: renewal, set: runtime.GOMAXPROCS, free: runtime.SetDefaultGOMAXPROCS}
 }
 
-// Need keeps a spare thread until done is called, and for Linger after that. It does nothing if the
-// environment sets GOMAXPROCS. done may be called more than once.
+// Need keeps a spare thread until done is called, and for Linger after that. If the environment
+// sets GOMAXPROCS, Need does nothing. The caller may call done more than once.
 func Need() (done func()) {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return func() {}
@@ -88,8 +88,8 @@ func (s *Spare) leave() {
 	s.last = mine
 }
 
-// renew removes the spare thread and adds it again, once in s.renewal. In between, Go reads the
-// number of cores.
+// renew removes the spare thread and adds it again, once in s.renewal. While the spare thread is
+// removed, Go reads the number of cores.
 func (s *Spare) renew() {
 	var mine *time.Timer
 	mine = time.AfterFunc(s.renewal, func() {
@@ -115,7 +115,7 @@ func (s *Spare) give() {
 	s.set(s.had + 1)
 }
 
-// take removes the spare thread, unless GOMAXPROCS was set to another number in between.
+// take removes the spare thread, unless GOMAXPROCS no longer has the value that Spare set.
 func (s *Spare) take() {
 	if s.set(0) == s.had+1 {
 		if s.fixed {
