@@ -3,7 +3,6 @@ package indexer_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/indexer/node"
 	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -29,12 +29,7 @@ import (
 // under troupe.
 func folder(t testing.TB, shards int, troupe string) string {
 	t.Helper()
-	dir := t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "streamed", NumShards: shards, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	dir := testnode.Home(t, home.InitOptions{ChainID: "streamed", NumShards: shards})
 	edit(t, filepath.Join(dir, "config.json"), func(c map[string]any) {
 		var own map[string]any
 		if err := json.Unmarshal([]byte("{"+troupe+"}"), &own); err != nil {
@@ -481,12 +476,7 @@ func TestJoiningNodeStreamsTheSameMessages(t *testing.T) {
 		}
 	}
 	mineOf(60)
-	other := t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{
-		Dir: other, GenesisFile: filepath.Join(dir, "genesis.json"), Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	other := testnode.Home(t, home.InitOptions{GenesisFile: filepath.Join(dir, "genesis.json")})
 	key, err := os.ReadFile(filepath.Join(dir, "validator_key.json"))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(other, "validator_key.json"), key, 0o600)

@@ -11,22 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"crypto/rand"
-
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/storage"
 )
 
 // made returns a home folder made by init.
 func made(t testing.TB) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return testnode.Home(t, home.InitOptions{ChainID: "sandbox"})
 }
 
 func start(t testing.TB, dir string) (*Daemon, error) {

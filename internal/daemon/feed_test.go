@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,6 +24,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/testkit/contracts"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -72,12 +72,7 @@ func fed(t *testing.T, dir string, feeds ...string) *Daemon {
 // the account near and the validator's own children.
 func acrossShards(t *testing.T, length int) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "sandbox", AccountID: "zoe.near", NumShards: 4, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	dir = testnode.Home(t, home.InitOptions{ChainID: "sandbox", AccountID: "zoe.near", NumShards: 4})
 	path := filepath.Join(dir, "genesis.json")
 	in, err := os.ReadFile(path)
 	if err != nil {

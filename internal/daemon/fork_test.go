@@ -1,16 +1,15 @@
 package daemon
 
 import (
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -24,12 +23,7 @@ func included(t *testing.T, h *Daemon) {
 // transaction waits for the shard's next chunk, a patch for the first block in which no chunk is
 // missing. 0 ends it.
 func TestOnlyNamedShardsMissChunks(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now, NumShards: 2,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	dir := testnode.Home(t, home.InitOptions{ChainID: "sandbox", NumShards: 2})
 	h := manual(t, dir)
 	defer stop(t, h)
 	must(t, h, "sandbox_mine", `[3]`)

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -69,10 +68,7 @@ func TestTrackingFollowsConfigAndKey(t *testing.T) {
 // TestValidatorStartsWithAssignedShards: a validator that tracks no shard starts with the shards
 // whose chunks it produces, and reports them.
 func TestValidatorStartsWithAssignedShards(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", NumShards: 4, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err != nil {
-		t.Fatal(err)
-	}
+	dir := testnode.Home(t, home.InitOptions{ChainID: "sandbox", NumShards: 4})
 	setTracked(t, dir, `{"tracked_shards_config": "NoShards"}`)
 	hm := loaded(t, dir)
 	on := true

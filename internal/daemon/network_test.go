@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"crypto/rand"
-
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -37,13 +36,7 @@ func joined(t *testing.T, dir, boot string) *Daemon {
 // followerHome is a home for a node of another's chain.
 func followerHome(t *testing.T, of string) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, GenesisFile: filepath.Join(of, "genesis.json"), Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return testnode.Home(t, home.InitOptions{GenesisFile: filepath.Join(of, "genesis.json")})
 }
 
 func eventually(t *testing.T, what string, is func() bool) {

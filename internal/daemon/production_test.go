@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -18,12 +18,7 @@ import (
 // and transaction validity period in blocks; 0: the defaults.
 func madeEpochs(t *testing.T, fast bool, length, validity primitives.Height, config string) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "sandbox", Fast: fast, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	dir = testnode.Home(t, home.InitOptions{ChainID: "sandbox", Fast: fast})
 	path := filepath.Join(dir, "genesis.json")
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -316,12 +316,7 @@ func TestProductionModeChangesAtRuntime(t *testing.T) {
 // wait without a pause and one patches the state. The node does not halt, each revert leads to its
 // block, and blocks continue.
 func TestRevertUnderLoadDoesNotHalt(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now, NumShards: 4,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	dir := testnode.Home(t, home.InitOptions{ChainID: "sandbox", NumShards: 4})
 	h := mustStart(t, dir)
 	defer stop(t, h)
 	var none struct{}

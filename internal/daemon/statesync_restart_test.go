@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"bytes"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 )
@@ -23,12 +23,7 @@ import (
 // transaction validity period.
 func shortEpochs(t *testing.T, length int) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{
-		Dir: dir, ChainID: "sandbox", NumShards: 3, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	dir = testnode.Home(t, home.InitOptions{ChainID: "sandbox", NumShards: 3})
 	path := filepath.Join(dir, "genesis.json")
 	in, err := os.ReadFile(path)
 	if err != nil {

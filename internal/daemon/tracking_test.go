@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"crypto/rand"
-
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -136,10 +135,7 @@ func TestProofsAreKeptForValidatorsOnly(t *testing.T) {
 // and about others are neard's error of an untracked shard; also for old blocks, and after a
 // restart.
 func TestRepliesAboutTrackedShardAreEqual(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", NumShards: 3, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err != nil {
-		t.Fatal(err)
-	}
+	dir := testnode.Home(t, home.InitOptions{ChainID: "sandbox", NumShards: 3})
 	setTracked(t, dir, `{"tracked_shards_config": "NoShards"}`) // which a validator's duties go beyond
 	hm, err := home.Load(dir)
 	if err != nil {

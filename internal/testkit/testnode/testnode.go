@@ -1,5 +1,5 @@
-// Package testnode builds the chains and engines of tests: a sandbox, a chain with several
-// validators, or any genesis, with an engine on a disk in memory. The node packages (actors/node,
+// Package testnode builds the chains, engines and home folders of tests: a sandbox, a chain with
+// several validators, or any genesis, with an engine on a disk in memory. The node packages (actors/node,
 // internal/daemon) build their own tests' nodes on such an engine.
 //
 //	in      what differs from the default: shards, accounts, the genesis, engine options
@@ -13,6 +13,7 @@ package testnode
 
 import (
 	"bytes"
+	"crypto/rand"
 	"io"
 	"os"
 	"testing"
@@ -57,6 +58,17 @@ func Sandbox(t testing.TB, shards int, change func(*home.InitOptions)) (*engine.
 		t.Fatal(err)
 	}
 	return c, h.ValidatorKey.SecretKey
+}
+
+// Home makes a home folder as `troupe init` does, with new keys, and returns it. Home sets Dir,
+// Random, Downloader and Now of o.
+func Home(t testing.TB, o home.InitOptions) (dir string) {
+	t.Helper()
+	o.Dir, o.Random, o.Downloader, o.Now = t.TempDir(), rand.Reader, home.NewDownloader(), time.Now
+	if _, err := home.Init(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	return o.Dir
 }
 
 // Localnet returns the chain of `neard localnet`. The keys of the accounts are those of Key. If
