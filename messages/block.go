@@ -3,27 +3,27 @@ package messages
 import "github.com/troupe-chain/troupe/primitives"
 
 // BlockImported: chain -> producer, every mempool, subscriptions; no reply. The block is part of
-// the chain in memory, and the next block may build on it. It is not on disk yet. So no message
-// that depends on it may be sent to peers or clients. A BlockAccepted with the same contents
-// follows unless the process ends. The rules of BlockAccepted about order, losses and duplicates
-// apply.
+// the chain in memory, and the next block may build on it. The block is not on disk yet. So the
+// receivers must not send peers or clients any message that depends on the block. A BlockAccepted
+// with the same contents follows unless the process ends. The rules of BlockAccepted about order,
+// losses and duplicates apply.
 type BlockImported struct{ *BlockAccepted }
 
 // BlockAccepted: chain -> producer, txtracker; no reply. The block is on disk and visible to
 // readers. Blocks are sent in the order of their import, parents first. A receiver cannot recover
-// from a loss. Therefore the failure of either receiver ends the process. A duplicate changes only
-// counters.
+// from a loss. Therefore the failure of the producer or of txtracker ends the process. A duplicate
+// changes only counters.
 type BlockAccepted struct {
 	Block *primitives.Block
 	Hash  primitives.Hash
-	// IsHead means that the block is the new canonical head. Reorganised means that it is the head
-	// and its parent is not the previous head.
+	// IsHead means that the block is the new canonical head. Reorganised means that the block is
+	// the head and the block's parent is not the previous head.
 	IsHead, Reorganised bool
 	Final               primitives.Height // height of the last final block as of the head
 	FinalHash           primitives.Hash
 	Shards              []ShardAccepted // effects on the shards, by shard index
-	// Returned contains the transactions of blocks that are no longer canonical. It leaves out
-	// those that the new branch includes.
+	// Returned contains the transactions of blocks that are no longer canonical. Returned leaves
+	// out the transactions that the new branch includes.
 	Returned []*primitives.SignedTransaction
 }
 

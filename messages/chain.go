@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// MakeBlock: producer -> chain, answered with BlockImported and BlockAccepted to their receivers. A
-// duplicate is rejected as known.
+// MakeBlock: producer -> chain, answered with BlockImported and BlockAccepted to their receivers.
+// The chain rejects a duplicate as known.
 type MakeBlock struct {
 	Parent       primitives.Hash
 	Height       primitives.Height
@@ -15,35 +15,37 @@ type MakeBlock struct {
 	Chunks       []*primitives.Chunk  // new chunks by shard index; nil: the chunk is missing
 	Endorsements [][]primitives.Signature
 	Approvals    []primitives.Signature
-	Patch        []genesis.Record  // records written into the state with the block; only with new chunks in all shards
-	Mocks        *primitives.Mocks // replaces signature verification in contracts; nil: not replaced
-	Era          Era
+	Patch        []genesis.Record // records written into the state with the block; only with new chunks in all shards
+	// replaces signature verification in contracts; nil: contracts verify signatures as usual
+	Mocks *primitives.Mocks
+	Era   Era
 }
 
 // BlockReceived: net -> chain. If the block is valid, the answer is BlockAccepted to all its
-// receivers, else BlockRefused. A block without its parent or chunk bodies waits for them within
-// the limits of chain/blockpool; BlockWanted and ChunksWanted request them. A duplicate changes
-// nothing. After a loss, sync fetches the block.
+// receivers, else BlockRefused. A block whose parent or chunk bodies are missing waits within the
+// limits of chain/blockpool; BlockWanted and ChunksWanted request the missing parent or bodies. A
+// duplicate changes nothing. After a loss, sync fetches the block.
 type BlockReceived struct {
 	Block  *primitives.Block
 	Chunks []*primitives.Chunk // bodies of new chunks that came with the block, by shard index; nil: no body
-	From   string              // the peer that sent it, for scores, quotas and logs
+	From   string              // the peer that sent the block, for scores, quotas and logs
 	// Taken is called when the chain has read the message, so that the peer may send the next
-	// block. It may be nil.
+	// block. Taken may be nil.
 	Taken func()
 }
 
 // ChunkReceivedAlone: net -> chain, answered with ChunkRefused if the body does not match its
-// header. It contains a chunk body that arrived without its block. The chain stores the body for a
-// pooled block. If the shard's chunk producer signed the chunk, the chain also stores it for a
-// future block. A duplicate changes nothing. After a loss the block keeps waiting for the body.
+// header. The message contains a chunk body that arrived without its block. The chain stores the
+// body for a pooled block. If the shard's chunk producer signed the chunk, the chain also stores
+// the body for a future block. A duplicate changes nothing. After a loss the block keeps waiting
+// for the body.
 type ChunkReceivedAlone struct {
 	Chunk *primitives.Chunk
 	From  string
 }
 
-// BlockRefused: chain -> net, no reply. The block is invalid, and the peer that sent it could have
-// detected this.
+// BlockRefused: chain -> net, no reply. The block is invalid, and the peer that sent the block
+// could have detected the fault.
 type BlockRefused struct {
 	Hash   primitives.Hash
 	Height primitives.Height

@@ -26,7 +26,7 @@ func WithClient(ctx context.Context, c Client) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }
 
-// ClientOf returns the client of a request, or "" if it is not set.
+// ClientOf returns the client of a request, or "" if no client is set.
 func ClientOf(ctx context.Context) Client {
 	c, _ := ctx.Value(clientKey{}).(Client)
 	return c
@@ -34,14 +34,14 @@ func ClientOf(ctx context.Context) Client {
 
 // Turn contains callbacks that bound the concurrent work for replies.
 type Turn struct {
-	// Take is called when a waiting request can be answered. It blocks until it is the request's
+	// Take is called when a waiting request can be answered. Take blocks until the request has its
 	// turn.
 	Take func()
-	// Large is called before a large reply is read. It blocks until the request has a turn and
-	// memory for the reply. If it returns an error, the request fails with that error. It may be
-	// nil.
+	// Large is called before a large reply is read. Large blocks until the request has a turn and
+	// memory for the reply. If Large returns an error, the request fails with that error. Large may
+	// be nil.
 	Large func() error
-	// Leave returns the turn and the memory. It is called when the request continues to wait.
+	// Leave returns the turn and the memory. Leave is called when the request continues to wait.
 	Leave func()
 }
 

@@ -4,19 +4,19 @@
 //	out     structs, Sender, Asker
 //	state   none
 //	units   as in package primitives
-//	bound   values do not change after sending; large ones are shared by pointer and read only
+//	bound   values do not change after sending; large values are shared by pointer and read only
 //	errors  none
 //	source  our own
 //
-// The comment of each message names the sender, the receiver and the reply. It also describes the
-// effect of a loss or a duplicate. "asked" means that the sender waits for the reply (Asker). "net"
-// is the network actor, or a test in its place. "node" is package actors/node.
+// The comment of each message names the sender, the receiver and the reply. The comment also
+// describes the effect of a loss or a duplicate. "asked" means that the sender waits for the reply
+// (Asker). "net" is the network actor, or a test in its place. "node" is package actors/node.
 package messages
 
 import "context"
 
-// Sender sends a message to one receiver. It never blocks and does not report whether the message
-// arrived.
+// Sender sends a message to one receiver. A Sender never blocks and does not report whether the
+// message arrived.
 type Sender[M any] func(M)
 
 // Asker sends a question and waits for the answer until the context ends.

@@ -34,7 +34,7 @@ type BlocksMined struct {
 
 // PatchState: node -> producer, asked; answered with StatePatched when a block that wrote the
 // records is on disk. The records are written after all other changes of that block. A duplicate
-// writes them twice.
+// writes the records twice.
 type PatchState struct{ Records []genesis.Record }
 
 // StatePatched answers PatchState with the block that wrote the records.
@@ -53,8 +53,8 @@ type Forwarded struct {
 	Hash   primitives.Hash
 }
 
-// MockVerification: node -> producer, asked; answered with VerificationMocked at once. It replaces
-// the signature verification of contracts from the next block on, and in view calls.
+// MockVerification: node -> producer, asked; answered with VerificationMocked at once. Mocks
+// replaces the signature verification of contracts from the next block on, and in view calls.
 type MockVerification struct{ Mocks *primitives.Mocks }
 
 // VerificationMocked answers MockVerification.
@@ -64,11 +64,11 @@ type VerificationMocked struct{}
 // have no new chunks in the given shards.
 type MissChunks struct {
 	Shards []primitives.ShardID // shards that get no new chunks; nil: all shards
-	Blocks uint64               // number of next blocks without these chunks; 0: end the effect of an earlier request
+	Blocks uint64               // number of next blocks without these chunks; 0: end the effect of the previous request
 }
 
 // ChunksMissed answers MissChunks. Left is, for each shard, how many of the next blocks have no new
-// chunk in it.
+// chunk of that shard.
 type ChunksMissed struct{ Left map[primitives.ShardID]uint64 }
 
 // Reorganise: node -> producer, asked; answered with Reorganised when a block is on disk that makes

@@ -23,12 +23,12 @@ func ClientPeer(id string) Client { return Client(ofPeer + id) }
 // OfPeer returns whether c is a result of ClientPeer.
 func (c Client) OfPeer() bool { return strings.HasPrefix(string(c), ofPeer) }
 
-// OpenSession: node -> rpc, no reply. The session's actor starts with the first message to it. A
-// duplicate changes nothing.
+// OpenSession: node -> rpc, no reply. The session's actor starts with the first message to the
+// session. A duplicate changes nothing.
 type OpenSession struct{ Session SessionID }
 
-// CloseSession: node -> rpc, no reply. The client has disconnected. Its waits end without an
-// answer.
+// CloseSession: node -> rpc, no reply. The client has disconnected. The session's waits end without
+// an answer.
 type CloseSession struct{ Session SessionID }
 
 // AwaitTransaction: node -> rpc -> session, answered with one Awaited unless the session is closed
@@ -41,17 +41,18 @@ type AwaitTransaction struct {
 	// Tx is nil if only the hash is known. If Tx is set, the wait also ends when Tx becomes
 	// invalid.
 	Tx *primitives.SignedTransaction
-	// Submit means that the waiter submits Tx to the mempool, after it has sent Watch to txtracker.
+	// Submit means that the waiter submits Tx to the mempool, after the waiter has sent Watch to
+	// txtracker.
 	Submit bool
 	Until  view.ExecutionLevel
 	// Seen is the position that readers saw when the request arrived.
 	Seen Position
-	// Again is the number of reorganisations that made an earlier answer invalid. Results of waits
-	// with a lower number are not reused.
+	// Again is the number of reorganisations that made an answer to this wait invalid. Results of
+	// waits with a lower number are not reused.
 	Again int
-	// Dropped is the error with which this node dropped the transaction earlier, or nil if it did
-	// not. DroppedAt is the height of the in-memory head at the drop. The wait ends with Dropped if
-	// no block up to DroppedAt includes the transaction.
+	// Dropped is the error with which this node dropped the transaction before this wait, or nil if
+	// this node did not drop the transaction. DroppedAt is the height of the in-memory head at the
+	// drop. The wait ends with Dropped if no block up to DroppedAt includes the transaction.
 	Dropped   error
 	DroppedAt primitives.Height
 }

@@ -13,10 +13,11 @@ type ApplyChunk struct {
 	Job    Job
 }
 
-// ProduceChunk: producer -> mempool -> chunk-producer, answered to the producer with ChunkMade. There
-// is no answer if the parent is on a branch that is no longer canonical; the producer then expects
-// none. The request passes through the mempool's mailbox. So the pool has processed the parent block
-// before it offers candidates. A duplicate makes a second chunk, which the producer drops.
+// ProduceChunk: producer -> mempool -> chunk-producer, answered to the producer with ChunkMade.
+// There is no answer if the parent is on a branch that is no longer canonical; in that case the
+// producer expects no answer. The request passes through the mempool's mailbox. So the pool has
+// processed the parent block before the pool offers candidates. A duplicate makes a second chunk,
+// which the producer drops.
 type ProduceChunk struct {
 	Parent   primitives.Hash
 	Shard    primitives.ShardIndex // shard's index in the layout of the parent's children

@@ -51,8 +51,8 @@ type BlockMessage struct {
 // BlockSource provides blocks.
 type BlockSource interface {
 	// Blocks calls f for each final block after a place, as the blocks become final, until f fails
-	// or ctx ends. If after is nil, it begins where an empty stream starts. It returns ErrSource if
-	// the chain does not have that place, or no longer stores the blocks after it.
+	// or ctx ends. If after is nil, Blocks begins where an empty stream starts. Blocks returns
+	// ErrSource if the chain does not have that place, or no longer stores the blocks after it.
 	Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessage) error) error
 }
 
@@ -67,7 +67,7 @@ type BlocksOptions struct {
 	MaxBytes int64
 	MaxAge   time.Duration
 	Replicas int
-	Said     func(err error) // called when publishing fails, and with nil when it works again
+	Said     func(err error) // called when publishing fails, and with nil when publishing works again
 	Now      func() time.Time
 }
 
@@ -89,7 +89,7 @@ func NewBlockPublisher(o BlocksOptions) *BlockPublisher {
 	return p
 }
 
-// Published returns the progress. Its Records counts blocks.
+// Published returns the progress. Published.Records counts blocks.
 func (p *BlockPublisher) Published() Published {
 	return Published{Records: p.blocks.Load(), Height: primitives.Height(p.height.Load()), Begun: p.begun.Load(), Failing: p.failing.Load()}
 }
@@ -210,7 +210,8 @@ func (e *blockEnd) read(h nats.Header) error {
 // the block.
 var errParts = fmt.Errorf("%w: the block whose first parts are in the stream is not available any more", ErrSource)
 
-// publish publishes the remaining parts of a block, and waits until the stream has stored them.
+// publish publishes the remaining parts of a block, and waits until the stream has stored these
+// parts.
 func (p *BlockPublisher) publish(ctx context.Context, j js.JetStream, at *blockEnd, m *BlockMessage) error {
 	n := max(1, (len(m.Text)+PartSize-1)/PartSize)
 	if at.part > 0 && (at.hash != m.Hash || at.of != n) {

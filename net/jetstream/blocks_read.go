@@ -9,10 +9,10 @@ import (
 )
 
 // ReadBlocks calls f for each complete block of the indexers' stream, in order and as the blocks
-// arrive, until f fails or ctx ends. It begins with the message that follows the sequence number
-// `behind`. To continue after a restart, a caller stores Seq with its results. ErrGap: the next
-// messages were dropped from the stream, or the stream was reset. ErrChanged: a message differs
-// from what was published.
+// arrive, until f fails or ctx ends. ReadBlocks begins with the message that follows the sequence
+// number `behind`. To continue after a restart, a caller stores Seq with its results. ErrGap: the
+// next messages were dropped from the stream, or the stream was reset. ErrChanged: a message
+// differs from what was published.
 func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(BlockMessage) error) error {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {

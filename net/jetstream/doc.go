@@ -1,5 +1,5 @@
 // Package jetstream carries a chain's records to other machines by NATS JetStream, over a server in
-// this process or an external one.
+// this process or an external server.
 //
 //	in      Source: the records of a node's log, from any position; a server's address;
 //	        transactions that replicas forward; snapshot requests of replicas
@@ -20,10 +20,11 @@
 // message and continues from that position. Each message also names the message that must be the
 // stream's last one when the server stores it. So a message that was stored but not acknowledged is
 // not published twice, nor by two nodes at the same time. A record longer than PartSize is
-// published in parts. The same applies to each part.
+// published in parts. Each part also names the message that must precede it.
 //
 // A stream belongs to one log. The log's name is in the stream's metadata and in each message.
 // There are two cases in which the log on disk cannot continue the stream: a data folder was
-// restored, so it is another log; or garbage collection has removed the next records. Then the
-// stream is emptied and starts again under another name. Its followers start again too.
+// restored, so the log is another log; or garbage collection has removed the next records. Then the
+// stream is emptied and starts again under another name. The followers of the stream start again
+// too.
 package jetstream

@@ -18,14 +18,14 @@ import (
 type FollowerOptions struct {
 	Link
 	Names
-	Log string // name of the log whose records are accepted; empty: any log
+	Log string // name of the log whose records the Follower accepts; empty: any log
 	// After is the sequence number of the last message that the caller has; 0: none. If the next
-	// message was dropped from the stream, the Follower begins with the first available one.
+	// message was dropped from the stream, the Follower begins with the first available message.
 	// Record.From shows whether that record continues the caller's data.
 	After uint64
 	By    *primitives.PublicKey
-	// Said is called when the connection is lost, and with nil when it is restored. It is never
-	// called twice in a row with the same text.
+	// Said is called when the connection is lost, and with nil when the connection is restored.
+	// Said is never called twice in a row with the same text.
 	Said func(err error)
 }
 

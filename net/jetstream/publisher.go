@@ -19,14 +19,14 @@ import (
 // Source is the log to publish.
 type Source interface {
 	// Records calls f for the records from a position on, until f returns false or there are no
-	// more records. It returns the position from which to continue. It returns ErrSource if the log
-	// does not have the position from, or no longer.
+	// more records. Records returns the position from which to continue. It returns ErrSource if
+	// the log does not have the position `from`, or no longer has that position.
 	Records(from string, f func(Record) bool) (next string, err error)
 	// Beginning returns the position at which an empty stream starts.
 	Beginning() (string, error)
 }
 
-// ErrSource means that the log does not have a position, or no longer has it.
+// ErrSource means that the log does not have a position, or no longer has that position.
 var ErrSource = errors.New("jetstream: the block log does not have that position")
 
 // PublisherOptions configures a Publisher.
@@ -38,8 +38,8 @@ type PublisherOptions struct {
 	MaxAge   time.Duration // maximum age of the stream's messages; 0: unlimited
 	Replicas int           // number of replicas of the stream in a cluster of servers; 0: one
 	Sign     func([]byte) primitives.Signature
-	// Said is called when publishing fails, and with nil when it works again. It is never called
-	// twice in a row with the same text.
+	// Said is called when publishing fails, and with nil when publishing works again. Said is never
+	// called twice in a row with the same text.
 	Said func(err error)
 	Now  func() time.Time
 }
@@ -87,7 +87,7 @@ func NewPublisher(o PublisherOptions) *Publisher {
 	return p
 }
 
-// Wake reports that the log has more records. It never blocks. Safe for concurrent use.
+// Wake reports that the log has more records. Wake never blocks. Safe for concurrent use.
 func (p *Publisher) Wake() {
 	select {
 	case p.wake <- struct{}{}:
@@ -148,7 +148,7 @@ func (p *Publisher) setPosition(log string, seq uint64) {
 	p.posMu.Unlock()
 }
 
-// stream creates the stream, or updates its bounds.
+// stream creates the stream, or updates the bounds of the existing stream.
 func (p *Publisher) stream(ctx context.Context, j js.JetStream) (js.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -235,8 +235,8 @@ func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*posi
 	return at, nil
 }
 
-// reset empties the stream and renames its log. It changes the name first. So after a crash in
-// between, the stream's last message does not match the stream's log.
+// reset empties the stream and renames its log. reset changes the name first. So after a crash
+// before the stream is emptied, the stream's last message does not match the stream's log.
 func (p *Publisher) reset(ctx context.Context, j js.JetStream, s js.Stream) (*position, error) {
 	info, err := s.Info(ctx)
 	if err != nil {

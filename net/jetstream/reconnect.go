@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// reconnectLoop runs sessions one after another. Each runs until it fails. The pause between two
-// sessions doubles while sessions are short.
+// reconnectLoop runs sessions one after another. A session runs until it fails. The pause between
+// two sessions doubles while sessions are short.
 type reconnectLoop struct {
 	said    func(err error) // reports an error, or nil; not called twice in a row with the same text
 	cancel  context.CancelFunc

@@ -25,22 +25,22 @@ var (
 
 // Record is a record of a log.
 type Record struct {
-	// From is the log position after the record that was published before this one, or the position
-	// at which the stream starts. No record in between is omitted.
+	// From is the log position after the record that was published before this record, or the
+	// position at which the stream starts. No record between From and this record is omitted.
 	From     string
-	At, Next string // positions in the log of this record and of the next one
+	At, Next string // positions in the log of this record and of the next record
 	Height   primitives.Height
-	// Hash is the block's hash. If Back is true, it is the hash of the block that becomes the head
-	// again.
+	// Hash is the block's hash. If Back is true, Hash is the hash of the block that becomes the
+	// head again.
 	Hash    primitives.Hash
 	Prev    primitives.Hash
-	Back    bool // true: the record removes the blocks above Hash; false: it adds a block
+	Back    bool // true: the record removes the blocks above Hash; false: the record adds a block
 	Payload []byte
 	// Of a received record:
 	Log       string // name of the log that contains the record
 	Seq       uint64 // sequence number in the stream of the record's last message
 	Published int64  // publication time by the publisher's clock, in ns since 1970
-	Pending   uint64 // number of later messages in the stream when the server sent the record
+	Pending   uint64 // number of messages after this record in the stream when the server sent the record
 }
 
 // PartSize is the maximum size in bytes of a record's part in one message. NATS servers accept 1
@@ -157,7 +157,7 @@ func parsePart(h nats.Header, data []byte) (p part, err error) {
 	return p, nil
 }
 
-// check verifies the digest of a complete record, and its signature if by is not nil.
+// check verifies the digest of a complete record, and the record's signature if by is not nil.
 func (p *part) check(by *primitives.PublicKey) error {
 	digest := p.Record.digest()
 	if hex.EncodeToString(digest[:]) != p.digest {

@@ -46,12 +46,13 @@ type Opened struct {
 type ResponderOptions struct {
 	Link
 	Names
-	// Submit submits an encoded transaction. It returns ErrRefused if the transaction is rejected.
+	// Submit submits an encoded transaction. It returns ErrRefused if this node rejects the
+	// transaction.
 	Submit       func(ctx context.Context, raw []byte) error
 	Snapshot     func() (*Opened, error)
 	MaxSnapshots int
 	Published    func() Published                  // returns the progress of the stream
-	Sign         func([]byte) primitives.Signature // signs snapshots; nil: they are not signed
+	Sign         func([]byte) primitives.Signature // signs snapshots; nil: snapshots are not signed
 }
 
 // Responder answers the requests of replicas.
@@ -67,7 +68,8 @@ type Responder struct {
 	done      bool
 }
 
-// Answer starts a Responder. If the server can't be reached, it starts when it can.
+// Answer starts a Responder. If the server can't be reached, the Responder starts when the server
+// becomes reachable.
 func Answer(o ResponderOptions) (*Responder, error) {
 	a := &Responder{o: o, slots: make(chan struct{}, MaxTransactions), asked: make(chan struct{}, maxPieces), transfers: map[string]*snapshotTransfer{}}
 	conn, err := o.connect(nats.RetryOnFailedConnect(true))
@@ -154,7 +156,7 @@ type snapshotTransfer struct {
 	sig    *snapshotSig
 	piece  []byte // the last piece that was read from pipe
 	signed string // signature of piece
-	n      uint64 // number of the piece in field piece; 0: none was read
+	n      uint64 // number of the piece in field piece; 0: no piece was read
 	ended  bool
 	idle   *time.Timer
 }
@@ -168,8 +170,8 @@ func (g *snapshotTransfer) end() {
 type ask struct {
 	ID string `json:"id"` // id of the snapshot; empty: open a new snapshot
 	N  uint64 `json:"n"`  // number of the requested piece, from 1: the last sent piece again, or the next
-	// Nonce is a random value that the client chooses for a new snapshot. It prevents the replay of
-	// signatures for other requests.
+	// Nonce is a random value that the client chooses for a new snapshot. Nonce prevents the replay
+	// of signatures for other requests.
 	Nonce string `json:"nonce,omitempty"`
 }
 
@@ -255,7 +257,8 @@ func (a *Responder) open(nonce string) (reply, error) {
 	a.last++
 	id := fmt.Sprintf("%d-%s", a.last, logName())
 	g := &snapshotTransfer{sig: &snapshotSig{nonce: nonce, id: id, sign: a.o.Sign}}
-	// Store the transfer before the snapshot is created, so that it counts toward MaxSnapshots.
+	// Store the transfer before the snapshot is created, so that the transfer counts toward
+	// MaxSnapshots.
 	a.transfers[id] = g
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -298,7 +301,7 @@ func (g *snapshotTransfer) next(n uint64) (piece []byte, signed string, err erro
 	if err != nil {
 		return nil, "", err
 	}
-	if g.ended { // the snapshot is complete, so keep it only briefly
+	if g.ended { // the snapshot is complete, so keep the transfer only briefly
 		g.idle.Reset(snapshotLast)
 	}
 	g.piece, g.n = piece[:k], n
@@ -326,8 +329,8 @@ func NewAsker(l Link, n Names, by *primitives.PublicKey) (*Asker, error) {
 // Close closes the connection.
 func (a *Asker) Close() { a.conn.Close() }
 
-// Submit forwards a transaction. ErrRefused: the writer rejects it, and would reject it again.
-// After other errors it is unknown whether the writer has accepted the transaction.
+// Submit forwards a transaction. ErrRefused: the writer rejects the transaction, and would reject
+// it again. After any other error it is unknown whether the writer has accepted the transaction.
 func (a *Asker) Submit(ctx context.Context, tx *primitives.SignedTransaction) error {
 	m, err := a.conn.RequestWithContext(ctx, a.names.Transactions, tx.AppendBorsh(nil))
 	if err != nil {

@@ -65,7 +65,7 @@ const (
 	serverStart = 10 * time.Second
 	maxPayload  = 4 << 20
 	// maxConsumers bounds the consumers of a stream. Every client with the token can create
-	// consumers, and they take memory of this process.
+	// consumers, and consumers take memory of this process.
 	maxConsumers = 1024
 )
 
@@ -132,7 +132,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 // Addr returns the listening address, or nil if the server does not listen.
 func (s *Server) Addr() net.Addr { return s.s.Addr() }
 
-// URL returns the URL for other processes. It is empty if the server does not listen.
+// URL returns the URL for other processes. URL returns "" if the server does not listen.
 func (s *Server) URL() string {
 	if a := s.Addr(); a != nil {
 		return "nats://" + a.String()
@@ -145,7 +145,7 @@ func (s *Server) inProcess() []nats.Option {
 	return []nats.Option{nats.InProcessServer(s.s), nats.UserInfo(inProcessUser, s.secret)}
 }
 
-// Close shuts the server down and waits for it.
+// Close shuts the server down and waits until the server has ended.
 func (s *Server) Close() {
 	s.s.Shutdown()
 	s.s.WaitForShutdown()

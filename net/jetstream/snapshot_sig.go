@@ -7,13 +7,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// snapshotSig signs the messages of a snapshot, or verifies them. Any client with the server's
-// token could answer in place of the writer. Such an answer lacks a signature by the writer's node
-// key over this nonce.
+// snapshotSig signs the messages of a snapshot, or verifies their signatures. Any client with the
+// server's token could answer in place of the writer. Such an answer lacks a signature by the
+// writer's node key over this nonce.
 type snapshotSig struct {
 	nonce string
 	id    string // id of the snapshot
-	// Signs messages of the snapshot; nil at the reader, or if they are not signed.
+	// Signs messages of the snapshot; nil at the reader, or if the messages are not signed.
 	sign func([]byte) primitives.Signature
 	by   *primitives.PublicKey // key that must have signed the messages; nil: not verified
 }

@@ -12,7 +12,7 @@ import (
 const (
 	maxBatch      = 256      // maximum number of transactions in a batch
 	maxBatchBytes = 64 << 10 // no transaction is added to a batch with more bytes
-	// maxTx is a size in bytes. It exceeds max_transaction_size of every protocol version.
+	// maxTx is a size in bytes. maxTx exceeds max_transaction_size of every protocol version.
 	maxTx = 4 << 20
 	// txRoom is the memory in bytes that the lists of a decoded transaction may take in addition to
 	// eight times its length. An entry of a state init takes six times its length.
@@ -20,7 +20,7 @@ const (
 )
 
 // appendBatch appends a transaction to a batch. A batch starts with its creation time, so that
-// publishing the same transactions again results in another message.
+// publishing the same transactions again results in a different message.
 func appendBatch(b []byte, at time.Time, tx *primitives.SignedTransaction) []byte {
 	if len(b) == 0 {
 		b = borsh.AppendUint64(b, uint64(at.UnixMilli()))

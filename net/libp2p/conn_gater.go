@@ -29,8 +29,8 @@ func (g connGater) allowedAddr(m ma.Multiaddr) bool {
 func (g connGater) InterceptPeerDial(id peer.ID) bool                { return g.allowed(id) }
 func (g connGater) InterceptAddrDial(_ peer.ID, m ma.Multiaddr) bool { return g.allowedAddr(m) }
 
-// InterceptAccept sets the same socket options on inbound TCP connections as on outbound ones.
-// libp2p's listeners have no option for this.
+// InterceptAccept sets on inbound TCP connections the socket options that outbound connections
+// have. libp2p's listeners have no option for this.
 func (g connGater) InterceptAccept(c network.ConnMultiaddrs) bool {
 	if s, ok := c.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {

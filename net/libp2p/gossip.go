@@ -32,13 +32,14 @@ const (
 	maxSpread = 1024
 	// maxDropped is the maximum number of blocks that gossipsub dropped and that wait to be sent
 	// over a connection.
-	maxDropped      = 64
-	maxDroppedBytes = 256 << 10   // maximum size in bytes of a block that is sent again after gossipsub dropped it
+	maxDropped = 64
+	// maximum size in bytes of a block that is sent again after gossipsub dropped the block
+	maxDroppedBytes = 256 << 10
 	newFor          = time.Second // time after which both ends consider a handshake complete
 	judgeLimit      = 10 * time.Second
-	// queueValidation is the maximum number of waiting messages of both topics. It is also the
-	// maximum number of messages of a topic that are validated concurrently. Further messages are
-	// lost for all peers.
+	// queueValidation is the maximum number of waiting messages, counting both topics.
+	// queueValidation is also the maximum number of messages of one topic that are validated
+	// concurrently. Further messages are lost for all peers.
 	queueValidation = 65_536
 	maxChecks       = 64  // maximum number of a peer's batches that wait for validation
 	trustedPX       = 1e6 // no peer reaches this score, so peers from gossipsub's peer exchange are not dialled
@@ -88,8 +89,8 @@ func (w *Transport) name(t topic) string {
 	return "/troupe/" + w.o.Genesis.ChainID + "/" + w.o.Genesis.Hash.String() + "/" + [...]string{"blocks", "transactions"}[t]
 }
 
-// gossip joins the topics. Messages have no libp2p signature, because their contents are signed. A
-// message is identified by its hash.
+// gossip joins the topics. Messages have no libp2p signature, because their contents are signed.
+// The hash of a message identifies the message.
 func (w *Transport) gossip(ctx context.Context) error {
 	quiet := slog.New(slog.DiscardHandler)
 	params := pubsub.DefaultGossipSubParams()
@@ -130,8 +131,8 @@ func (w *Transport) gossip(ctx context.Context) error {
 }
 
 // scores configures which peers gossipsub keeps in its mesh. A complete handshake raises a peer's
-// score. Delivering blocks first raises it most. Invalid messages lower it. So peers that joined
-// early and relay nothing are replaced.
+// score. Delivering blocks before other peers do raises the score most. Invalid messages lower the
+// score. So peers that joined early and relay nothing are replaced.
 func (w *Transport) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	p := &pubsub.PeerScoreParams{
 		SkipAtomicValidation: true, Topics: map[string]*pubsub.TopicScoreParams{},
@@ -183,7 +184,8 @@ func (w *Transport) trackSubscribers(ctx context.Context, t topic) {
 // stream to it. The caller holds w.mu.
 func (w *Transport) reaches(t topic, id peer.ID) bool { return !w.reachedSince(t, id).IsZero() }
 
-// reachedSince returns since when gossip on a topic reaches a peer; zero if it does not.
+// reachedSince returns since when gossip on a topic reaches a peer; zero if gossip does not reach
+// the peer.
 func (w *Transport) reachedSince(t topic, id peer.ID) time.Time {
 	joined, is := w.joined[t][id]
 	stream, has := w.outbound[id]
@@ -196,13 +198,14 @@ func (w *Transport) reachedSince(t topic, id peer.ID) time.Time {
 	return joined
 }
 
-// Spread implements tcp.Transport. It publishes a block, or a transaction that this node forwards
-// to the peer.
+// Spread implements tcp.Transport. Spread publishes a block, or a transaction that this node
+// forwards to the peer.
 //
 // Spread returns false if gossip may not reach the peer, so that the caller uses the connection.
-// The cases are: the message was sent before without effect; this node does not relay it; it is too
-// large or exceeds the rate; it was published before the peer was reachable; or it is a block and
-// the handshake may not be complete at the other end, which would then drop the block.
+// The cases are: the message was sent before without effect; this node does not relay the message;
+// the message is too large or exceeds the rate; the message was published before gossip reached the
+// peer; or the message is a block and the handshake may not be complete at the peer's end, which
+// would then drop the block.
 func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	id, err := idOf(p)
 	if err != nil {
@@ -239,7 +242,7 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	case age == fresh:
 		return !isNew
 	default:
-		return t == blocks && !isNew // the peer has probably got the older block already, and can request it otherwise
+		return t == blocks && !isNew // the peer probably has a block of that age already, and can request it otherwise
 	}
 	if m, ok := m.(*wire.Block); ok {
 		x.block = wire.Append(nil, m)
@@ -260,7 +263,7 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 }
 
 // publishLoop publishes the waiting messages. It publishes the first transaction at once, and
-// batches those that arrive in the next batchGap.
+// batches the transactions that arrive in the next batchGap.
 func (w *Transport) publishLoop(ctx context.Context) {
 	var (
 		batch []byte

@@ -15,8 +15,8 @@ import (
 )
 
 // inspect drops messages of peers without a complete handshake, and messages above a peer's rate.
-// It does so before gossipsub marks them as seen and before they occupy the shared queues. It keeps
-// the control part of an RPC.
+// inspect does so before gossipsub marks the messages as seen and before the messages occupy the
+// shared queues. inspect keeps the control part of an RPC.
 func (w *Transport) inspect(from peer.ID, rpc *pubsub.RPC) error {
 	list := rpc.GetPublish()
 	if len(list) == 0 {
@@ -61,11 +61,11 @@ func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 //
 // # Gossip validation
 //
-// Problem. gossipsub relays a message only after a validator accepts it. It passes each message to
-// the validator once, and blames the peer that sent it. Relaying must be fast, because blocks are
-// on the critical path. But if this node relays an invalid message, its peers ban it. A message
-// that is neither accepted nor delivered is lost, because gossipsub suppresses other copies as
-// duplicates.
+// Problem. gossipsub relays a message only after a validator accepts it. gossipsub passes each
+// message to the validator once, and blames the peer that sent the message. Relaying must be fast,
+// because blocks are on the critical path. But if this node relays an invalid message, its peers
+// ban it. A message that is neither accepted nor delivered is lost, because gossipsub suppresses
+// further copies as duplicates.
 //
 // Invariants.
 //
@@ -87,8 +87,8 @@ func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 // panic is reported and the message ignored.
 //
 // Rejected: validating after delivery to the node. A message would be relayed only after a round
-// trip through the node's queue. Rejected: libp2p message signatures. They cost a verification, and
-// prove nothing that the contents do not prove.
+// trip through the node's queue. Rejected: libp2p message signatures. Such signatures cost a
+// verification, and prove nothing that the contents do not prove.
 func (w *Transport) validate(t topic, from peer.ID, data []byte) (result pubsub.ValidationResult) {
 	if from == w.me {
 		return pubsub.ValidationAccept
@@ -131,9 +131,9 @@ func (w *Transport) validate(t topic, from peer.ID, data []byte) (result pubsub.
 	return pubsub.ValidationIgnore
 }
 
-// acquireCheck waits for a core to validate a batch. Batches use at most half of the cores. It
-// returns false if too many batches of the peer wait. In that case, the batch's transactions are
-// sent again over a connection.
+// acquireCheck waits for a core to validate a batch. Batches use at most half of the cores.
+// acquireCheck returns false if too many batches of the peer wait. In that case, the batch's
+// transactions are sent again over a connection.
 func (w *Transport) acquireCheck(from peer.ID) bool {
 	w.mu.Lock()
 	crowd := w.checks[from] >= maxChecks
@@ -156,9 +156,9 @@ func (w *Transport) releaseCheck(from peer.ID) {
 	}
 }
 
-// validateBlock validates a block in its canonical frame. If gossip does not relay a block the
-// first time, it never does, because the block's bytes are then marked as seen. In that case the
-// node sends the block to its peers after the import.
+// validateBlock validates a block in its canonical frame. If gossip does not relay a block at its
+// first arrival, gossip never relays the block, because the block's bytes are then marked as seen.
+// In that case the node sends the block to its peers after the import.
 func (w *Transport) validateBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	if len(data) > maxGossip {
 		return near.Refuse
@@ -178,8 +178,8 @@ func (w *Transport) validateBlock(s tcp.Station, who wire.PeerID, data []byte) n
 	return v
 }
 
-// noteBlock records whether gossip relays a block. It returns near.Hold if the rate does not allow
-// relaying.
+// noteBlock records whether gossip relays a block. noteBlock returns near.Hold if the rate does not
+// allow relaying.
 func (w *Transport) noteBlock(hash primitives.Hash, size int, v near.Verdict) near.Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,8 +195,9 @@ func (w *Transport) noteBlock(hash primitives.Hash, size int, v near.Verdict) ne
 	return v
 }
 
-// validateTransactions delivers transactions as forwarded ones, so that the node does not forward
-// them again. It accepts a batch for relay if one of its transactions is new.
+// validateTransactions delivers transactions to the node as forwarded transactions, so that the
+// node does not forward them again. validateTransactions accepts a batch for relay if a transaction
+// in the batch is new.
 func (w *Transport) validateTransactions(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	txs, err := readBatch(data)
 	if err != nil {
@@ -226,7 +227,8 @@ func (w *Transport) validateTransactions(s tcp.Station, who wire.PeerID, data []
 	return verdict
 }
 
-// verifyTx verifies a transaction's signature, unless it was verified recently.
+// verifyTx verifies a transaction's signature, unless this node has verified that signature
+// recently.
 func (w *Transport) verifyTx(s tcp.Station, tx *primitives.SignedTransaction) near.Verdict {
 	key := primitives.HashBytes(tx.AppendBorsh(nil))
 	w.mu.Lock()
@@ -244,8 +246,8 @@ func (w *Transport) verifyTx(s tcp.Station, tx *primitives.SignedTransaction) ne
 	return v
 }
 
-// markSeen records that a transaction has arrived, so that it is not published again. It returns
-// the age of its previous arrival.
+// markSeen records that a transaction has arrived, so that this node does not publish the
+// transaction again. markSeen returns the age of the transaction's previous arrival.
 func (w *Transport) markSeen(key primitives.Hash) age {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,8 +50,8 @@ func PeerOf(id peer.ID) (wire.PeerID, error) {
 	return primitives.NewPublicKey(primitives.ED25519, raw)
 }
 
-// addrOf returns the address and port of a TCP or UDP multiaddr. The result is invalid if it has
-// none.
+// addrOf returns the address and port of a TCP or UDP multiaddr. The result is invalid if the
+// multiaddr has no address and port.
 func addrOf(m ma.Multiaddr) netip.AddrPort {
 	ip, err := manet.ToIP(m)
 	if err != nil {

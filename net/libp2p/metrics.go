@@ -70,9 +70,9 @@ func (t tracer) OnClosedOutboundStream(id peer.ID) {
 	delete(t.outbound, id)
 }
 
-// DropRPC handles an RPC that gossipsub drops because its peer is slow. It queues the blocks in the
-// RPC to be sent over the peer's connection. The node would not send them again, because Spread has
-// reported them as delivered by gossip.
+// DropRPC handles an RPC that gossipsub drops because the receiving peer is slow. DropRPC queues
+// the blocks in the RPC to be sent over the peer's connection. The node would not send these blocks
+// again, because Spread has reported them as delivered by gossip.
 func (t tracer) DropRPC(rpc *pubsub.RPC, id peer.ID) {
 	t.o.Counters.lost.Add(1)
 	for _, m := range rpc.GetPublish() {

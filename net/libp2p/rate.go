@@ -10,9 +10,9 @@ import (
 )
 
 // Gossip rates of a peer, including duplicates. A network of a hundred nodes at full load stays
-// below them. A node sends each peer at most half of these rates, counting relayed and own messages
-// together. So a flooded node does not appear to flood. The other half is for messages that peers
-// request by id.
+// below these rates. A node sends each peer at most half of these rates, counting relayed and own
+// messages together. So a flooded node does not appear to flood. The other half is for messages
+// that peers request by id.
 const (
 	blockRate        = 100      // maximum number of block messages per second
 	transactionRate  = 2000     // maximum number of transaction batches per second

@@ -31,9 +31,9 @@ const (
 
 var errRPC = errors.New("libp2p: a gossip RPC is too long, or has too many entries")
 
-// gossipHost is the host as gossipsub uses it. It checks RPCs before gossipsub allocates memory for
-// them. gossipsub allocates the announced length, and a hundred times the received bytes if they
-// contain empty messages.
+// gossipHost is the host as gossipsub uses it. gossipHost checks an RPC before gossipsub allocates
+// memory for it. gossipsub allocates the length that the peer announces, and a hundred times the
+// received bytes if these contain empty messages.
 type gossipHost struct {
 	host.Host
 	transport *Transport
@@ -77,8 +77,8 @@ func (s *rpcStream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next reads an RPC, which must arrive at paceBytes. Before the handshake, it skips an RPC that is
-// too long.
+// next reads an RPC, which must arrive at paceBytes. Before the handshake, next skips an RPC that
+// is too long.
 func (s *rpcStream) next() error {
 	n, err := binary.ReadUvarint(s.in)
 	switch {
@@ -110,8 +110,8 @@ func (s *rpcStream) next() error {
 // controlField is the protobuf field of an RPC with control entries.
 const controlField = 3
 
-// isSparse returns whether an RPC has few enough entries for its length. The decoder rejects
-// invalid protobuf later.
+// isSparse returns whether an RPC has few enough entries for its length. isSparse need not reject
+// invalid protobuf, because the decoder does.
 func isSparse(rpc []byte) bool {
 	ones, names := 0, 0
 	eachField(rpc, func(id uint64, inner []byte) {
@@ -127,7 +127,7 @@ func isSparse(rpc []byte) bool {
 }
 
 // eachField calls the function do for each field of a protobuf message. inner is the field's
-// contents if the field has a length. It stops at the first invalid field.
+// contents if the field has a length. eachField stops at the first invalid field.
 func eachField(b []byte, do func(id uint64, inner []byte)) {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)

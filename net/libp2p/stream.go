@@ -27,8 +27,8 @@ const (
 	// maxUnmet is the maximum number of a peer's streams that wait for a handshake. One for each
 	// tier is enough.
 	maxUnmet = 4
-	// pieceSize is the number of bytes that are written with one deadline. With the yamux header
-	// they fill a noise message.
+	// pieceSize is the number of bytes that are written with one deadline. A piece with its yamux
+	// header fills a noise message.
 	pieceSize = 65507
 )
 
@@ -47,8 +47,8 @@ type stream struct {
 
 var _ tcp.Conn = (*stream)(nil)
 
-// wrap returns a stream as a connection. It resets the stream and returns nil if the peer's key is
-// no node key, or if too many of the peer's streams wait for a handshake.
+// wrap returns a stream as a connection. wrap resets the stream and returns nil if the peer's key
+// is no node key, or if too many of the peer's streams wait for a handshake.
 func (w *Transport) wrap(s network.Stream) *stream {
 	id := s.Conn().RemotePeer()
 	who, err := PeerOf(id)
@@ -70,7 +70,8 @@ func (w *Transport) wrap(s network.Stream) *stream {
 	return &stream{Stream: s, transport: w, id: id, peer: who}
 }
 
-// Dial implements tcp.Transport: it opens a stream over an existing connection or a new one.
+// Dial implements tcp.Transport: Dial opens a stream over an existing connection or over a new
+// connection.
 func (w *Transport) Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error) {
 	id, err := idOf(p.ID)
 	if err != nil {

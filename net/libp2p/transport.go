@@ -85,8 +85,8 @@ type Transport struct {
 
 	mu      sync.Mutex
 	streams map[peer.ID]int // number of open streams to each peer that carry frames
-	// met is the number of connections to a peer with a complete T2 handshake. If it is above 0,
-	// gossip of the peer is accepted.
+	// met is the number of connections to a peer with a complete T2 handshake. If met is above 0,
+	// this node accepts gossip of the peer.
 	met        map[peer.ID]int
 	metAt      map[peer.ID]time.Time // time at which met of the peer last became positive
 	handshakes map[peer.ID]int       // number of connections to a peer with a complete handshake of any tier
@@ -179,8 +179,8 @@ func (w *Transport) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Disable port reuse. With it, two nodes could listen on the same port, and each would get half
-	// of the connections.
+	// Disable port reuse. With port reuse, two nodes could listen on the same port, and each node
+	// would get half of the connections.
 	over, err := libp2ptcp.NewTCPTransport(up, room, nil, libp2ptcp.DisableReuseport(),
 		libp2ptcp.WithDialerForAddr(func(ma.Multiaddr) (libp2ptcp.ContextDialer, error) { return &net.Dialer{Control: tcp.Patience}, nil }))
 	if err != nil {
@@ -262,7 +262,7 @@ func listenQuic(sw *swarm.Swarm, at netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	for tries := 0; ; tries++ { // retry, because an earlier transport may not have closed its socket yet
+	for tries := 0; ; tries++ { // retry, because the previous transport may not have closed its socket yet
 		switch err := sw.Listen(m); {
 		case err == nil:
 			return nil
@@ -287,8 +287,8 @@ func limits(peers int) resources.ConcreteLimitConfig {
 }
 
 // perAddressLimit limits the connections of one address to half of the peers, because nodes may
-// share a router. It applies the same limit to an IPv6 network that one owner may have. libp2p's
-// own limit is eight. Without a limit, one address could take all connections.
+// share a router. perAddressLimit applies that limit also to an IPv6 network that one owner may
+// have. libp2p's own limit is eight. Without a limit, one address could take all connections.
 func perAddressLimit(peers int) resources.Option {
 	n := max(8, peers/2)
 	return resources.WithLimitPerSubnet([]resources.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: n}},
@@ -361,7 +361,7 @@ func (w *Transport) close() {
 }
 
 // sweep closes connections without a complete handshake after Grace, or after twice Grace if a
-// handshake is in progress. It also drops expired bans.
+// handshake is in progress. sweep also drops expired bans.
 func (w *Transport) sweep(now time.Time) {
 	var lonely []network.Conn
 	w.mu.Lock()
@@ -451,7 +451,7 @@ func (w *Transport) isMet(id peer.ID) bool {
 	return w.met[id] > 0
 }
 
-// Ban implements tcp.Transport. It closes connections after a delay, so that the last messages are
+// Ban implements tcp.Transport. Ban closes connections after a delay, so that the last messages are
 // still sent.
 func (w *Transport) Ban(p wire.PeerID) {
 	id, err := idOf(p)
@@ -479,7 +479,7 @@ func (w *Transport) isBanned(id peer.ID) bool {
 	return is && time.Since(at) < banLife
 }
 
-// Exclude implements tcp.Transport. It closes connections after a delay, as Ban does.
+// Exclude implements tcp.Transport. Exclude closes connections after a delay, as Ban does.
 func (w *Transport) Exclude(peers []wire.PeerID) {
 	list := make(map[peer.ID]bool, len(peers))
 	for _, p := range peers {

@@ -45,7 +45,8 @@ func newAccounts(me wire.PeerID) *accounts {
 	return &accounts{me: me, keys: map[primitives.PublicKey]bool{}, data: map[primitives.PublicKey]*wire.AccountData{}}
 }
 
-// setKeys replaces the validator keys whose data is accepted. It returns whether they have changed.
+// setKeys replaces the validator keys whose data this node accepts. It returns whether the keys
+// have changed.
 func (a *accounts) setKeys(byID map[primitives.AccountID][]primitives.PublicKey) bool {
 	if maps.EqualFunc(a.byID, byID, slices.Equal[[]primitives.PublicKey]) {
 		return false
@@ -66,7 +67,7 @@ func (a *accounts) isNew(d *wire.AccountData) bool {
 }
 
 // add verifies and stores a peer's account data, and returns the new entries. A peer may have newer
-// data under this node's own key, from an earlier run of this node. In that case add creates new
+// data under this node's own key, from a previous run of this node. In that case add creates new
 // own data with the next version.
 func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.AccountData, ban Reason) {
 	seen := map[primitives.PublicKey]bool{}
@@ -98,14 +99,14 @@ func (a *accounts) signed(now time.Time, version uint64) *wire.AccountData {
 	if d.Sign(a.key) == nil {
 		return d
 	}
-	if d.Holds = nil; d.Sign(a.key) != nil { // omit the shards, because they exceed the payload limit
+	if d.Holds = nil; d.Sign(a.key) != nil { // omit the shards, because the payload with the shards exceeds its limit
 		d.Proxies = nil
 		_ = d.Sign(a.key)
 	}
 	return d
 }
 
-// advertise creates new own data. It returns nil if the validator key is not in use.
+// advertise creates new own data. advertise returns nil if the validator key is not in use.
 func (a *accounts) advertise(now time.Time) *wire.AccountData {
 	if a.key.IsZero() || !a.keys[a.key.PublicKey()] {
 		return nil
@@ -153,8 +154,8 @@ type announcements struct {
 // (announce_accounts/mod.rs).
 const maxAnnouncements = 10_000
 
-// add stores verified announcements. It returns those whose epoch differs from that of the
-// account's stored announcement.
+// add stores verified announcements. add returns the announcements whose epoch differs from the
+// epoch of the account's stored announcement.
 func (a *announcements) add(list []*wire.Announcement) (fresh []*wire.Announcement) {
 	if a.of == nil {
 		a.of = map[primitives.AccountID]*wire.Announcement{}

@@ -16,15 +16,15 @@ const (
 )
 
 // silentLife is a period after a peer's neighbour failed to send the peer a block. During this
-// period, this node sends the peer the blocks that come from that neighbour. It is longer than it
-// takes to detect a dead connection and remove its edge. A neighbour that is silent on purpose
-// delays one block for the peer in this period.
+// period, this node sends the peer the blocks that come from that neighbour. silentLife is longer
+// than it takes to detect a dead connection and remove the connection's edge. A neighbour that is
+// silent on purpose delays one block for the peer in this period.
 const silentLife = 2 * time.Minute
 
 // blockSources remembers the peer that first sent each of the most recent blocks.
 type blockSources struct {
-	// by is the first sender of each block. It is empty if the sender may not have sent the block to
-	// its other neighbours.
+	// by is the first sender of each block. The value is empty if the sender may not have sent the
+	// block to its other neighbours.
 	by    map[primitives.Hash]wire.PeerID
 	order []primitives.Hash
 }
@@ -44,10 +44,11 @@ func (b *blockSources) put(hash primitives.Hash, by wire.PeerID) {
 	b.order = append(b.order, hash)
 }
 
-// noteBlockRequest handles a peer's request for a block. It matters if this node did not send the
-// peer the block because the block came from one of the peer's neighbours. Then that neighbour did
-// not send it to the peer: the edge is outdated, the neighbour withholds blocks, or the message was
-// lost. For silentLife, this node then sends the peer the blocks that come from that neighbour.
+// noteBlockRequest handles a peer's request for a block. The request matters if this node did not
+// send the peer the block because the block came from one of the peer's neighbours. In that case
+// the neighbour did not send the block to the peer: the edge is outdated, the neighbour withholds
+// blocks, or the message was lost. For silentLife, this node then sends the peer the blocks that
+// come from that neighbour.
 func (n *PeerManager) noteBlockRequest(now time.Time, c *conn, hash primitives.Hash) {
 	by := n.blockSources.by[hash]
 	if !n.Sparing || by == "" || by == c.peer.ID || !n.graph.Adjacent(by, c.peer.ID) {
@@ -59,10 +60,11 @@ func (n *PeerManager) noteBlockRequest(now time.Time, c *conn, hash primitives.H
 	c.silentNeighbours[by] = now.Add(silentLife)
 }
 
-// knowsBlock returns whether a block need not be sent to a peer. This is so if the block's first
-// sender is the peer or one of its neighbours. A node sends a new block to all of its neighbours,
-// except those from which it may have got the block. If that message is lost, the peer requests the
-// block when its child arrives. If no child arrives, ToAll.Again sends the block once more.
+// knowsBlock returns whether a block need not be sent to a peer. A block need not be sent if the
+// block's first sender is the peer or one of the peer's neighbours. A node sends a new block to all
+// of its neighbours, except the neighbours from which the node may have got the block. If that
+// message is lost, the peer requests the block when the block's child arrives. If no child arrives,
+// ToAll.Again sends the block once more.
 func (n *PeerManager) knowsBlock(now time.Time, c *conn, b *primitives.Block) bool {
 	if !n.Sparing || b.Header.Height%resendEvery == 0 {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// dial opens a connection to a peer and returns whether it dials. It does not dial if a connection
+// dial opens a connection to a peer and returns whether it dials. dial does nothing if a connection
 // is open or being dialled, or if the peer is excluded.
 func (n *PeerManager) dial(p wire.PeerInfo, tier wire.Tier) bool {
 	_, under := n.out[tier][p.ID]
@@ -66,8 +66,9 @@ func (n *PeerManager) monitor(now time.Time) {
 	}
 }
 
-// dropOne closes a random connection if there are more than IdealHigh. It keeps whitelisted peers,
-// outbound connections while these are few, and the SafeSet oldest active connections.
+// dropOne closes a random connection if there are more than IdealHigh. dropOne keeps connections
+// with whitelisted peers, outbound connections while these are few, and the SafeSet oldest active
+// connections.
 func (n *PeerManager) dropOne(now time.Time, ours int) {
 	safe := map[wire.PeerID]bool{}
 	list := n.sorted(wire.T2)
@@ -106,8 +107,8 @@ func countTrue(m map[wire.PeerID]bool) (count int) {
 	return count
 }
 
-// remember records outbound connections that have lasted for recentAfter. It schedules another dial
-// for those of them that were lost.
+// remember records outbound connections that have lasted for recentAfter. remember schedules
+// another dial for remembered connections that were lost.
 func (n *PeerManager) remember(now time.Time) {
 	for _, c := range n.sorted(wire.T2) {
 		if !c.inbound && c.isReady && now.Sub(c.since) >= recentAfter {
@@ -154,7 +155,7 @@ func (n *PeerManager) tickRetries(now time.Time) {
 	}
 }
 
-// advertise requests the account data of all peers, and sends them own data.
+// advertise requests the account data of all peers, and sends all peers this node's own data.
 func (n *PeerManager) advertise(now time.Time) {
 	n.toAll(now, ToAll{Msg: &wire.AccountsData{Incremental: true, RequestingFullSync: true}})
 	n.timers.advertise = now.Add(advertisePeriod)
@@ -188,8 +189,8 @@ func (n *PeerManager) checkProxies() {
 	}
 }
 
-// connectT1 closes T1 connections that no longer serve an account. It dials a proxy of each account
-// that has no connection.
+// connectT1 closes T1 connections that no longer serve an account. connectT1 dials a proxy of each
+// account that has no connection.
 func (n *PeerManager) connectT1(now time.Time) {
 	n.dialProxies()
 	if n.NoOutboundT1 {

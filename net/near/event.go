@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ConnID identifies a connection. The caller assigns it and never uses an id twice.
+// ConnID identifies a connection. The caller assigns the ids and never uses an id twice.
 type ConnID uint64
 
 // Event is an input of PeerManager.Step.
@@ -56,13 +56,13 @@ type (
 	Head struct {
 		Block         *primitives.Block
 		TrackedShards []primitives.ShardID
-		// T1 contains the validators' keys of this epoch, followed by those of the next epoch.
+		// T1 contains the validators' keys of this epoch, followed by the keys of the next epoch.
 		T1          map[primitives.AccountID][]primitives.PublicKey
 		EpochHeight uint64
 		PointEpoch  uint64 // epoch height of the newest epoch with a sync block; 0: unknown
 	}
-	// Validator: from now on this node signs with Key for AccountID. A zero Key means that it is no
-	// validator.
+	// Validator: from now on this node signs with Key for AccountID. A zero Key means that this
+	// node is no validator.
 	Validator struct {
 		AccountID primitives.AccountID
 		Key       primitives.SecretKey
@@ -75,9 +75,9 @@ type (
 		Peer wire.PeerID
 		Msg  wire.Message
 	}
-	// ToAll: send a message to all T2 peers. Again means that a block is sent once more, because an
-	// earlier broadcast had no effect. It is then sent over connections instead of gossip, to all
-	// peers except those whose connection delivered this block last.
+	// ToAll: send a message to all T2 peers. Again means that a block is sent once more, because
+	// the first broadcast had no effect. The block is then sent over connections instead of gossip,
+	// to all peers except those whose connection delivered this block last.
 	ToAll struct {
 		Msg   wire.Message
 		Again bool
@@ -165,7 +165,8 @@ type (
 		Conn ConnID
 		Msg  wire.Message
 	}
-	// Close: close a connection after pending writes. The caller need not report Closed for it.
+	// Close: close a connection after pending writes. The caller need not report Closed for that
+	// connection.
 	Close struct {
 		Conn   ConnID
 		Reason CloseReason
@@ -201,13 +202,13 @@ func (Dial) effect()                {}
 func (Deliver) effect()             {}
 func (VerifyAnnouncements) effect() {}
 
-// Verdict is the result of validating a gossip message, before it is relayed.
+// Verdict is the result of validating a gossip message before relaying the message.
 type Verdict byte
 
 // The verdicts.
 const (
-	// Hold: the message cannot be validated, or is useless. It is not relayed, but the sender is not
-	// at fault.
+	// Hold: this node cannot validate the message, or the message is useless. The message is not
+	// relayed, but the sender is not at fault.
 	Hold   Verdict = iota
 	Pass           // the message is valid: it is relayed
 	Refuse         // the message is invalid for every node: the sender is at fault

@@ -37,7 +37,7 @@ type Graph struct {
 	edges          map[edgeKey]*wire.Edge
 	active         map[wire.PeerID]map[wire.PeerID]bool
 	source         map[edgeKey]wire.PeerID
-	ofSource       map[wire.PeerID]int  // number of edges by the peer that sent them
+	ofSource       map[wire.PeerID]int  // number of edges by the peer that sent the edges
 	validatorNodes map[wire.PeerID]bool // ids of the nodes of validators
 	reachedAt      map[wire.PeerID]time.Time
 	hops           map[wire.PeerID][]wire.PeerID // target -> next hops, as of the last Recompute
@@ -53,7 +53,7 @@ func NewGraph(me wire.PeerID) *Graph {
 
 func keyOf(e *wire.Edge) edgeKey { return edgeKey{e.Low, e.High} }
 
-// Local returns the edge between this node and other, or nil if none is known.
+// Local returns the edge between this node and other, or nil if the graph has no such edge.
 func (g *Graph) Local(other wire.PeerID) *wire.Edge {
 	low, high := g.me, other
 	if low > high {
@@ -106,10 +106,10 @@ func (g *Graph) has(e *wire.Edge) bool {
 	return old != nil && old.Nonce >= e.Nonce
 }
 
-// Add verifies and stores edges, and returns the new ones. source is the peer that sent them;
+// Add verifies and stores edges, and returns the new edges. source is the peer that sent the edges;
 // empty: this node. Add stops at the first invalid edge and returns ok false. The caller should
-// then ban source; earlier edges stay. Edges beyond a bound are dropped before their signatures are
-// verified.
+// then ban source. Edges before the invalid edge stay. Edges beyond a bound are dropped before
+// their signatures are verified.
 func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fresh []*wire.Edge, ok bool) {
 	ok = true
 	for _, e := range deduplicate(edges) {
@@ -156,10 +156,10 @@ func tooOld(e *wire.Edge, now time.Time) bool {
 	return e.Nonce <= 253_402_300_799 && time.Unix(int64(e.Nonce), 0).Before(now.Add(-edgeLife))
 }
 
-// isPrivileged returns whether an edge is stored beyond the bounds. It is if one of its ends is the
-// source, or a node that a validator has signed as its own. No other node can forge such an edge.
-// So an attacker that fills the graph with invented edges cannot cut off validators, even if it is
-// the first to send edges.
+// isPrivileged returns whether an edge is stored beyond the bounds. An edge is privileged if one of
+// its ends is the source, or a node that a validator has signed as its own. No other node can forge
+// such an edge. So an attacker that fills the graph with invented edges cannot cut off validators,
+// even if the attacker is the first to send edges.
 func (g *Graph) isPrivileged(e *wire.Edge, source wire.PeerID) bool {
 	if !e.Active() || g.ofSource[source] >= maxEdgesOfSource+maxPrivilegedOfSource {
 		return false
@@ -176,7 +176,7 @@ func (g *Graph) full(source wire.PeerID) bool {
 	return len(g.edges) >= maxEdges || source != "" && g.ofSource[source] >= maxEdgesOfSource
 }
 
-// put stores a verified edge. It returns false if there are too many peers.
+// put stores a verified edge. put returns false if the graph has too many peers.
 func (g *Graph) put(e *wire.Edge, source wire.PeerID) bool {
 	k := keyOf(e)
 	if e.Active() {
@@ -240,7 +240,8 @@ func (g *Graph) drop(k edgeKey) {
 }
 
 // Recompute drops old edges, computes the next hops, and drops peers that were unreachable for
-// unreachableLife. No route passes through an unreliable peer, but a route may end at one.
+// unreachableLife. No route passes through an unreliable peer, but a route may end at an unreliable
+// peer.
 func (g *Graph) Recompute(now time.Time, unreliable map[wire.PeerID]bool) {
 	for k, e := range g.edges {
 		if tooOld(e, now) {
@@ -276,8 +277,8 @@ func (g *Graph) searchPause() time.Duration {
 	return edgePeriod * time.Duration(1+len(g.edges)/edgesPerPeriod)
 }
 
-// addNeighbours adds routes to new neighbours. They are valid until the next search. NextHop omits
-// lost neighbours.
+// addNeighbours adds routes to new neighbours. The added routes are valid until the next search.
+// NextHop omits lost neighbours.
 func (g *Graph) addNeighbours(now time.Time, edges []*wire.Edge) {
 	if g.hops == nil {
 		g.hops = map[wire.PeerID][]wire.PeerID{}
@@ -327,7 +328,7 @@ func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.P
 	return hops
 }
 
-// NextHop returns the neighbour to which a message for target is sent. It chooses the least
+// NextHop returns the neighbour to which a message for target is sent. NextHop chooses the least
 // recently used of the connected neighbours on a shortest path. The result is empty if there is no
 // route.
 func (g *Graph) NextHop(target wire.PeerID) wire.PeerID {

@@ -23,7 +23,7 @@ type conn struct {
 	inbound bool
 	opened  time.Time
 	isReady bool
-	waiting bool // the handshake is valid, but its edge was not added to the graph yet
+	waiting bool // the handshake is valid, but the edge of the handshake was not added to the graph yet
 
 	// Values that this node proposed, if the connection is outbound.
 	tier    wire.Tier
@@ -41,15 +41,15 @@ type conn struct {
 	height   primitives.Height
 	hash     primitives.Hash
 	hasBlock bool
-	// lastSentBlock is the last block that the peer sent over the connection. It proves that the
-	// peer has accepted this block. A block that arrives by gossip from the peer may only have been
-	// relayed.
+	// lastSentBlock is the last block that the peer sent over the connection. Sending the block
+	// proves that the peer has accepted the block. A block that arrives by gossip from the peer may
+	// only have been relayed.
 	lastSentBlock primitives.Hash
 
 	queued []queuedMsg // messages that wait while waiting is set, in order
 	asked  lastHashes  // blocks that this node requested from the peer
-	// silentNeighbours contains neighbours of the peer that did not send it a block. The value is
-	// the time at which a neighbour is forgotten (after silentLife).
+	// silentNeighbours contains neighbours that did not send the peer a block. The value is the
+	// time at which a neighbour is forgotten (after silentLife).
 	silentNeighbours map[wire.PeerID]time.Time
 	seen             seenMessages
 	due              connTimers
@@ -97,8 +97,8 @@ func (n *PeerManager) accepted(now time.Time, ev Accepted) {
 			}
 		}
 	}
-	// One address may take half of the remaining slots. So silent connections of one address do not
-	// keep out other addresses.
+	// One address may take half of the remaining slots. So silent connections from one address do
+	// not keep out peers with other addresses.
 	if inHandshake >= maxInHandshake || same > 0 && same >= (maxInHandshake-inHandshake+same)/2 {
 		n.do(Close{Conn: ev.Conn, Reason: TooManyInbound})
 		return
@@ -220,7 +220,7 @@ func (n *PeerManager) checkHandshake(now time.Time, c *conn, h *wire.Handshake) 
 	n.established(now, c)
 }
 
-// checkInbound returns whether an inbound handshake is acceptable. If not, it sends a
+// checkInbound returns whether an inbound handshake is acceptable. If not, checkInbound sends a
 // HandshakeFailure, after which the peer may send another handshake.
 func (n *PeerManager) checkInbound(now time.Time, c *conn, h *wire.Handshake) bool {
 	fail := func(f wire.HandshakeFailure) bool {
@@ -246,7 +246,7 @@ func (n *PeerManager) checkInbound(now time.Time, c *conn, h *wire.Handshake) bo
 	return true
 }
 
-// setPeer takes the peer's identity from its handshake.
+// setPeer takes the peer's identity from the handshake h.
 func (n *PeerManager) setPeer(c *conn, h *wire.Handshake) {
 	c.peer = wire.PeerInfo{ID: h.Sender}
 	if h.ListenPort != 0 {
@@ -291,9 +291,9 @@ func (n *PeerManager) whitelisted(p wire.PeerInfo) bool {
 	return false
 }
 
-// insert adds a connection to its tier and returns true. It returns false if the peer or its
-// validator key is already connected. If both nodes dial at the same time, the connection dialled
-// by the node with the lower id is kept.
+// insert adds a connection to its tier and returns true. insert returns false if the peer or the
+// peer's validator key is already connected. If both nodes dial at the same time, the connection
+// dialled by the node with the lower id is kept.
 func (n *PeerManager) insert(c *conn) bool {
 	ready, out := n.ready[c.tier], n.out[c.tier]
 	if c.inbound && c.peer.ID == n.me {
@@ -315,8 +315,8 @@ func (n *PeerManager) insert(c *conn) bool {
 	return true
 }
 
-// established completes a handshake. It sends the answer, and the messages that neard sends right
-// after it.
+// established completes a handshake. established sends the answer, and the messages that neard
+// sends right after the answer.
 func (n *PeerManager) established(now time.Time, c *conn) {
 	waited := c.queued
 	c.isReady, c.waiting, c.queued, c.since, c.heard = true, false, nil, now, now
@@ -367,7 +367,7 @@ func activeOnly(edges []*wire.Edge) []*wire.Edge {
 	return out
 }
 
-// close ends a connection: it sends Disconnect, and removes the connection from all tables.
+// close ends a connection: close sends Disconnect, and removes the connection from all tables.
 func (n *PeerManager) close(now time.Time, c *conn, why CloseReason, ban Reason) {
 	if n.conns[c.id] != c {
 		return

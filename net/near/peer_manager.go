@@ -22,8 +22,8 @@ type Config struct {
 	Version, Oldest uint32
 	// ListenAddr is the address on which the node listens. Peers learn its port. Zero: port 0.
 	ListenAddr netip.AddrPort
-	// PublicAddr is the address to which hosts connect over T3. If it is invalid, the address that
-	// the first peer reports is used.
+	// PublicAddr is the address to which hosts connect over T3. If PublicAddr is invalid, this node
+	// uses the address that the first peer reports.
 	PublicAddr netip.AddrPort
 	// Archival tells peers that the node has the whole chain.
 	Archival bool
@@ -57,11 +57,11 @@ type Config struct {
 
 	// Messages.
 
-	// SkipTombstones is a period after the start in which removed edges are neither sent nor
-	// accepted. 0: they always are.
+	// SkipTombstones is a period after the start in which this node neither sends nor accepts
+	// removed edges. 0: they always are.
 	SkipTombstones time.Duration
 	// Sparing suppresses duplicates: no block is sent to a peer that is known to have it. All nodes
-	// of the network must set it.
+	// of the network must set Sparing.
 	Sparing bool
 	// Draw returns a random number from 0 to n-1. nil: always 0.
 	Draw func(n int) int
@@ -93,13 +93,13 @@ func (c *Config) withDefaults() {
 // # Peer manager
 //
 // Problem. neard splits this logic among actors and locks: PeerActor for each connection,
-// PeerManagerActor, routing, account data, snapshot hosts. Their interleavings determine the
-// messages that are sent, and cannot be repeated in a test. This node needs the same observable
-// behaviour towards neard, but deterministically and in one place.
+// PeerManagerActor, routing, account data, snapshot hosts. The interleavings of these actors
+// determine the messages that are sent, and cannot be repeated in a test. This node needs the same
+// observable behaviour towards neard, but deterministically and in one place.
 //
 // Invariants.
 //
-//   - All input comes through Step. It takes one event and a time, and returns effects. Equal
+//   - All input comes through Step. Step takes one event and a time, and returns effects. Equal
 //     events and equal draws give equal effects: every iteration that produces effects is sorted by
 //     id.
 //   - A connection is in conns from Dialled or Accepted until Close. After a valid handshake it is
@@ -116,9 +116,9 @@ func (c *Config) withDefaults() {
 // Outline. received checks state and rate limits, and passes a message to handleHandshake or
 // handle. handleRouted verifies a routed message, then delivers it or sends it to the next hop: by
 // Graph.NextHop, or by routeBackCache for responses. Edges are collected and processed once a
-// second (processEdges), since a search over the graph costs more than any message. tick does what
-// due after each event. Wake returns when the next Tick is needed. monitor keeps the number of T2
-// connections in range. connectT1 dials the proxies of validators.
+// second (processEdges), since a search over the graph costs more than any message. tick does,
+// after each event, the periodic work that is due. Wake returns when the next Tick is needed.
+// monitor keeps the number of T2 connections in range. connectT1 dials the proxies of validators.
 //
 // Rejected: a goroutine for each connection with locks around shared tables, as in neard. Reading,
 // decoding and signature checks run in a goroutine for each connection in package tcp. The rest is
@@ -161,7 +161,8 @@ type PeerManager struct {
 	effects      []Effect
 }
 
-// New returns a peer manager. Its only known peers are the boot nodes and Config.Known.
+// New returns a peer manager. The only known peers of the new manager are the boot nodes and
+// Config.Known.
 func New(c Config, now time.Time) *PeerManager {
 	c.withDefaults()
 	n := &PeerManager{Config: c, me: c.Key.PublicKey(), created: now, conns: map[ConnID]*conn{},
@@ -178,7 +179,7 @@ func New(c Config, now time.Time) *PeerManager {
 }
 
 // Step processes an event. now is the current time. Step returns the effects that the caller must
-// carry out, in order. Equal events and draws give equal effects. It panics on an unknown event
+// carry out, in order. Equal events and draws give equal effects. Step panics on an unknown event
 // type.
 func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	n.effects = nil
@@ -243,7 +244,7 @@ func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	return out
 }
 
-// write sends m over c. If the edge of c's handshake is not in the graph yet, it queues m.
+// write sends m over c. If the edge of c's handshake is not in the graph yet, write queues m.
 func (n *PeerManager) write(c *conn, m wire.Message) {
 	if c.waiting {
 		c.queued = append(c.queued, queuedMsg{msg: m})
@@ -257,7 +258,8 @@ func (n *PeerManager) write(c *conn, m wire.Message) {
 
 func (n *PeerManager) do(e Effect) { n.effects = append(n.effects, e) }
 
-// toPeer sends over the peer's connection of a tier. It returns whether there is one.
+// toPeer sends over the peer's connection of a tier. toPeer returns whether there is such a
+// connection.
 func (n *PeerManager) toPeer(tier wire.Tier, to wire.PeerID, m wire.Message) bool {
 	c := n.ready[tier][to]
 	if c != nil {
@@ -318,11 +320,11 @@ type Info struct {
 	// Known lists peers that are or were connected, for dialling after a restart.
 	Known []wire.PeerInfo
 	Hosts []*wire.SnapshotHost // snapshot hosts, newest entry first
-	// Holders contains the shards that validators always track, as they published them under their
-	// signature.
+	// Holders contains the shards that validators always track, as the validators published these
+	// shards under their signature.
 	Holders map[primitives.AccountID][]primitives.ShardID
 	// Seats are the ids of the nodes of this and the next epoch's validators, as the validators
-	// published them under their signature.
+	// published these ids under their signature.
 	Seats []wire.PeerID
 	// Alone: no connection is open or being opened, and no peer is known to dial.
 	Alone bool
@@ -379,8 +381,8 @@ func (n *PeerManager) validatorNodes() (out []wire.PeerID) {
 }
 
 // holders returns the shards that validators publish under their key of this epoch. If an account
-// has another key in the next epoch, data under that key is ignored. That key may belong to another
-// node, which does not validate yet.
+// has a different key in the next epoch, holders ignores data under that key. The next epoch's key
+// may belong to another node, which does not validate yet.
 func (n *PeerManager) holders() map[primitives.AccountID][]primitives.ShardID {
 	out := map[primitives.AccountID][]primitives.ShardID{}
 	for id, keys := range n.accounts.byID {

@@ -45,7 +45,8 @@ const (
 	signed              // a handshake proved the address
 )
 
-// peerStore holds the known peers. Each has at most one address, and each address at most one peer.
+// peerStore holds the known peers. Each peer has at most one address, and each address belongs to
+// at most one peer.
 type peerStore struct {
 	peers  map[wire.PeerID]*known
 	byAddr map[netip.AddrPort]wire.PeerID
@@ -62,7 +63,7 @@ func newPeerStore(now time.Time, boot []wire.PeerInfo, onlyTo bool) *peerStore {
 	return s
 }
 
-// put sets the address of a peer. If the store is full, it evicts a peer first.
+// put sets the address of a peer. If the store is full, put first evicts a peer.
 func (s *peerStore) put(now time.Time, p wire.PeerInfo, t trust) *known {
 	if other, taken := s.byAddr[p.Addr]; taken && other != p.ID {
 		s.peers[other].info.Addr = netip.AddrPort{}
@@ -85,8 +86,8 @@ func (s *peerStore) put(now time.Time, p wire.PeerInfo, t trust) *known {
 	return k
 }
 
-// evict drops the peer that was not seen for the longest time. If all candidates are banned, it
-// drops the one with the oldest ban. It keeps boot nodes and connected peers.
+// evict drops the peer that was not seen for the longest time. If all candidates are banned, evict
+// drops the peer with the oldest ban. evict keeps boot nodes and connected peers.
 func (s *peerStore) evict() {
 	var worst, oldest *known
 	for _, k := range s.peers {
@@ -118,7 +119,7 @@ func (s *peerStore) drop(k *known) {
 	}
 }
 
-// learn adds peers that another peer reported. It skips peers whose id or address is known.
+// learn adds peers that another peer reported. learn skips peers whose id or address is known.
 func (s *peerStore) learn(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	for _, p := range list {
 		if _, taken := s.byAddr[p.Addr]; p.ID != me && !taken && s.peers[p.ID] == nil {
@@ -127,7 +128,7 @@ func (s *peerStore) learn(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	}
 }
 
-// restore adds peers of an earlier run. Their addresses were verified in that run.
+// restore adds peers of a previous run. That run has verified the addresses of these peers.
 func (s *peerStore) restore(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	for _, p := range list {
 		if _, taken := s.byAddr[p.Addr]; p.ID != me && !taken && s.peers[p.ID] == nil && p.Addr.IsValid() {
@@ -152,8 +153,8 @@ func (s *peerStore) reconnectable() (out []wire.PeerInfo) {
 // maxRecalled is the maximum number of peers that are restored after a restart.
 const maxRecalled = 100
 
-// learnDirect stores the unproven identity that the node at an address claims. It does not replace
-// an address from a handshake.
+// learnDirect stores the unproven identity that the node at an address claims. learnDirect does not
+// replace an address from a handshake.
 func (s *peerStore) learnDirect(now time.Time, p wire.PeerInfo) {
 	k := s.peers[p.ID]
 	if p.Addr.IsValid() && (k == nil || k.trust != signed || !k.info.Addr.IsValid()) {
@@ -161,7 +162,7 @@ func (s *peerStore) learnDirect(now time.Time, p wire.PeerInfo) {
 	}
 }
 
-// connected records a handshake. It does not clear a known account id.
+// connected records a handshake. connected does not clear a known account id.
 func (s *peerStore) connected(now time.Time, p wire.PeerInfo) {
 	k := s.put(now, p, signed)
 	k.status, k.seen = connected, now
@@ -219,7 +220,7 @@ func (s *peerStore) sorted(fits func(*known) bool) []*known {
 }
 
 // candidate draws a peer to dial. If preferKnown is set and some candidates were connected before,
-// it draws one of them. It returns false if there is no candidate.
+// candidate draws one of those. It returns false if there is no candidate.
 func (s *peerStore) candidate(draw func(n int) int, preferKnown bool, skip func(wire.PeerInfo) bool) (wire.PeerInfo, bool) {
 	fits := func(k *known) bool {
 		return k.info.Addr.IsValid() && !skip(k.info) && (!s.onlyTo || k.boot) && (k.status == unknown || k.status == notConnected)

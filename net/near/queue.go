@@ -14,14 +14,14 @@ const (
 )
 
 // maxQueued is the maximum number of bytes of frames that wait for a connection, as in neard
-// (peer/stream.rs:18). Above it the connection is closed.
+// (peer/stream.rs:18). If a frame would exceed maxQueued, the connection is closed.
 const maxQueued = 1 << 30
 
 // starvationLimit is the number of more urgent frames that may be sent before a waiting frame.
 const starvationLimit = 32
 
 // PriorityOf returns the priority of a message. Handshake messages have the highest priority, so
-// that they are sent first.
+// that this node sends handshake messages first.
 func PriorityOf(m wire.Message) Priority {
 	switch m := m.(type) {
 	case *wire.Routed:
@@ -41,7 +41,7 @@ func PriorityOf(m wire.Message) Priority {
 // Queue holds the frames that wait to be written to a connection. Not safe for concurrent use.
 type Queue struct {
 	waiting [priorities][][]byte
-	skipped [priorities]int // by priority: number of more urgent frames sent since its last frame
+	skipped [priorities]int // by priority: number of more urgent frames sent since the last frame of this priority
 	bytes   int
 }
 

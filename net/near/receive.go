@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds of messages, as in neard. A peer that exceeds one is banned, except for maxTxsPerBlock.
+// Bounds of messages, as in neard. This node bans a peer that exceeds one of these bounds, except
+// maxTxsPerBlock.
 const (
 	maxPeersSent       = 512
 	maxDirectPeersSent = 128
@@ -51,8 +52,8 @@ const (
 )
 
 // limits bound how often a peer may send a kind of message: burst messages at once, and one more in
-// each period. A peer that sends at neard's intervals uses a sixth of that. The limit of epoch sync
-// is neard's own.
+// each period. A peer that sends at neard's intervals uses a sixth of this rate. The limit of epoch
+// sync is neard's own.
 var limits = [numLimits]struct {
 	period time.Duration
 	burst  int
@@ -61,7 +62,7 @@ var limits = [numLimits]struct {
 	accountsSyncs: {time.Second, 10}, pings: {10 * time.Millisecond, 100},
 }
 
-// allow returns whether a message of kind l is within the limit, and counts it if so.
+// allow returns whether a message of kind l is within the limit. If so, allow counts the message.
 func (c *conn) allow(now time.Time, l limit) bool {
 	x, full := &limits[l], c.quota[l]
 	if full.Before(now) {
@@ -129,7 +130,8 @@ func (n *PeerManager) handle(now time.Time, c *conn, m wire.Message) {
 	case *wire.BlockRequest:
 		n.noteBlockRequest(now, c, m.Hash)
 		n.deliver(c, m)
-	// These are handshake messages after the handshake, or obsolete messages. They are ignored.
+	// These are handshake messages after the handshake, or obsolete messages. This node ignores
+	// such messages.
 	case *wire.HandshakeFailure, *wire.LastEdge, *wire.Challenge:
 	default:
 		n.deliver(c, m)
@@ -216,7 +218,7 @@ func (n *PeerManager) receivePeers(now time.Time, c *conn, r *wire.PeersResponse
 }
 
 // nonceRequest signs the edge that the peer proposes. If this node has an edge that is at least as
-// new, it answers with that edge instead.
+// new, nonceRequest answers with that edge instead.
 func (n *PeerManager) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
 	if !validNonce(half.Nonce, now) {
 		n.close(now, c, Banned, InvalidEdge)
@@ -262,7 +264,7 @@ func (n *PeerManager) announcementsVerified(now time.Time, j AnnouncementsVerifi
 	}
 }
 
-// ban closes a peer's T2 connection and bans the peer. Without a connection, it only records the
+// ban closes a peer's T2 connection and bans the peer. Without a connection, ban only records the
 // ban.
 func (n *PeerManager) ban(now time.Time, peer wire.PeerID, why Reason) {
 	if c := n.ready[wire.T2][peer]; c != nil {

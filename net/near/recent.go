@@ -35,9 +35,9 @@ type seenKey struct {
 	sig    primitives.Signature
 }
 
-// again returns whether m has arrived before within duplicateWindow. If not, it records m. A
-// message without a signature is not recorded, because the stream that carries it delivers it only
-// once.
+// again returns whether m has arrived before within duplicateWindow. If not, again records m. A
+// message without a signature is not recorded, because the stream that carries the message delivers
+// it only once.
 func (s *seenMessages) again(now time.Time, m *wire.Routed) bool {
 	if m.IsBare() {
 		return false
@@ -58,7 +58,7 @@ func (s *seenMessages) again(now time.Time, m *wire.Routed) bool {
 	return false
 }
 
-// gossip collects items for a peer. It sends them in at most one message per gossipPeriod.
+// gossip collects items for a peer. The items are sent in at most one message per gossipPeriod.
 type gossip[K ~string, V any] struct {
 	pending map[K]V
 	next    time.Time

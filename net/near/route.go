@@ -10,8 +10,8 @@ import (
 // pendingT3Life is the time that a host has to connect and send the requested state.
 const pendingT3Life = 60 * time.Second
 
-// handleRouted verifies a routed message. It then delivers the message or sends it to the next hop.
-// It drops a message without a route.
+// handleRouted verifies a routed message. handleRouted then delivers the message or sends the
+// message to the next hop. It drops a message without a route.
 func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	if c.seen.again(now, m) {
 		return
@@ -52,9 +52,9 @@ func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	}
 }
 
-// route sends a message to its next hop. Over T1 and T3 that is the target itself. Over T2 it is a
-// neighbour on a shortest path or, for a response, the neighbour from which the request came. It
-// returns whether there is a next hop.
+// route sends a message to its next hop. Over T1 and T3 the next hop is the target itself. Over T2
+// the next hop is a neighbour on a shortest path or, for a response, the neighbour from which the
+// request came. route returns whether there is a next hop.
 func (n *PeerManager) route(now time.Time, tier wire.Tier, m *wire.Routed) bool {
 	to := m.Target.PeerID
 	if to == n.me {
@@ -90,10 +90,10 @@ func (n *PeerManager) proxy(d *wire.AccountData) wire.PeerID {
 	return ""
 }
 
-// routeToAccount sends a body to an account, and returns whether it did. If the account is this
-// node's own, it delivers the body here. If the body may be sent over T1 and the account is
-// reachable over T1, it uses T1. Otherwise it sends as many copies over T2 as the body's kind
-// needs.
+// routeToAccount sends a body to an account, and returns whether it sent the body. If the account
+// is this node's own, routeToAccount delivers the body to this node. If the body may be sent over
+// T1 and the account is reachable over T1, routeToAccount uses T1. Otherwise it sends as many
+// copies over T2 as the body's kind needs.
 func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	kind := ev.Body.BodyKind()
 	if ev.AccountID == n.account && n.account != "" {
@@ -160,7 +160,7 @@ func (n *PeerManager) askState(now time.Time, ev AskState) {
 }
 
 // HostFor returns the host to ask for a state header or part of a snapshot, and counts the request.
-// The result is empty if no host serves it.
+// The result is empty if no host serves that snapshot.
 func (n *PeerManager) HostFor(sync primitives.Hash, shard primitives.ShardID, isHeader bool, part uint64) wire.PeerID {
 	if !isHeader {
 		return n.hosts.forPart(sync, shard, part)
@@ -174,8 +174,8 @@ func (n *PeerManager) HostFor(sync primitives.Hash, shard primitives.ShardID, is
 // PartDone forgets the counted requests of a part that has arrived.
 func (n *PeerManager) PartDone(shard primitives.ShardID, part uint64) { n.hosts.partDone(shard, part) }
 
-// answerState sends a response over T3. Without a connection, it dials, and stores the responses
-// until the connection is open. neard drops such responses.
+// answerState sends a response over T3. Without a connection, answerState dials, and stores the
+// responses until the connection is open. neard drops such responses.
 func (n *PeerManager) answerState(ev AnswerState) {
 	if n.toPeer(wire.T3, ev.Peer.ID, ev.Msg) {
 		return

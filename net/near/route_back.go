@@ -15,7 +15,7 @@ const (
 )
 
 // routeBackCache remembers the neighbour from which a request came, by the request's hash. For own
-// requests it stores this node's id.
+// requests the cache stores this node's id.
 type routeBackCache struct {
 	from  map[primitives.Hash]routeBackEntry
 	order []orderEntry        // entries of from, oldest first; some are outdated (see orderEntry)
@@ -29,8 +29,8 @@ type routeBackEntry struct {
 	n    uint64 // equals n of the entry's orderEntry
 }
 
-// orderEntry is an entry in the eviction order. It is dead once its route-back was used, even if
-// the same hash was added again later.
+// orderEntry is an entry in the eviction order. An orderEntry is dead once its route-back was used,
+// even if the same hash was added again afterwards.
 type orderEntry struct {
 	hash primitives.Hash
 	n    uint64
@@ -40,7 +40,7 @@ func newRouteBackCache() *routeBackCache {
 	return &routeBackCache{from: map[primitives.Hash]routeBackEntry{}, of: map[wire.PeerID]int{}}
 }
 
-// put records the origin of a request. It keeps an existing entry. A full cache drops expired
+// put records the origin of a request. put keeps an existing entry. A full cache drops expired
 // entries, and then the oldest entries of the neighbour with the most entries. So a flooding
 // neighbour loses only its own entries.
 func (w *routeBackCache) put(now time.Time, request primitives.Hash, peer wire.PeerID) {
@@ -102,7 +102,8 @@ func (w *routeBackCache) forget(request primitives.Hash, peer wire.PeerID) {
 	}
 }
 
-// peek returns the neighbour to which a response goes. The result is empty if it is unknown.
+// peek returns the neighbour to which a response goes. The result is empty if the neighbour is
+// unknown.
 func (w *routeBackCache) peek(request primitives.Hash) wire.PeerID { return w.from[request].peer }
 
 // take does the same as peek, and removes the entry.

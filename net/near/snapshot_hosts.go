@@ -12,8 +12,8 @@ import (
 const (
 	maxHosts = wire.MaxHosts
 	// hostEpochsKept is the number of past epochs whose hosts are stored; neard: 1. If a shard has
-	// no chunks in an epoch, the epoch has no sync block, and hosts of the previous epoch are
-	// asked.
+	// no chunks in an epoch, the epoch has no sync block, and this node asks hosts of the previous
+	// epoch.
 	hostEpochsKept = 2
 )
 
@@ -36,7 +36,7 @@ func newHosts() *hosts {
 	return &hosts{of: map[wire.PeerID]*wire.SnapshotHost{}, tried: map[hostTry]int{}}
 }
 
-// add verifies and stores entries from a peer, and returns the new ones. It ignores a list with
+// add verifies and stores entries from a peer, and returns the new entries. add ignores a list with
 // more than maxHosts entries.
 func (h *hosts) add(list []*wire.SnapshotHost) (fresh []*wire.SnapshotHost, ban Reason) {
 	if len(list) > maxHosts {
@@ -70,9 +70,10 @@ func (h *hosts) isNew(s *wire.SnapshotHost) bool {
 	return s.EpochHeight >= h.least && (old == nil || newerHost(s, old))
 }
 
-// newerHost returns whether an entry replaces an older one. It does if it is of a later epoch. It
-// also does if it has the same sync block and additional shards, which a host can add by catchup.
-// neard ignores such an entry and does not ban for it.
+// newerHost returns whether the entry s replaces the entry old. It does if the epoch of s is after
+// the epoch of old. s also replaces old if s has the sync block of old and additional shards, which
+// a host can add by catchup. neard ignores an entry with additional shards and does not ban its
+// sender.
 func newerHost(s, old *wire.SnapshotHost) bool {
 	if s.EpochHeight != old.EpochHeight || s.SyncHash != old.SyncHash || len(s.Shards) <= len(old.Shards) || len(s.Shards) > wire.MaxHostShards {
 		return s.EpochHeight > old.EpochHeight
@@ -95,8 +96,8 @@ func (h *hosts) put(s *wire.SnapshotHost) {
 	h.order = append(h.order, s.PeerID)
 }
 
-// setEpoch drops hosts of past epochs. It keeps those of point, the newest epoch with a sync block.
-// If point is 0, that epoch is unknown.
+// setEpoch drops hosts of past epochs. setEpoch keeps the hosts of point, the newest epoch with a
+// sync block. If point is 0, that epoch is unknown.
 func (h *hosts) setEpoch(height, point uint64) {
 	h.least = height - min(height, hostEpochsKept)
 	if point > 0 {
@@ -132,8 +133,8 @@ func (h *hosts) serving(sync primitives.Hash, shard primitives.ShardID) []wire.P
 	return out
 }
 
-// HostScore orders the hosts of a part, as in neard. Of the hosts with the fewest requests, the one
-// with the highest score is asked first.
+// HostScore orders the hosts of a part, as in neard. Of the hosts with the fewest requests, this
+// node first asks the host with the highest score.
 func HostScore(peer wire.PeerID, shard primitives.ShardID, part uint64) primitives.Hash {
 	b := borsh.AppendUint64([]byte(peer.Raw()), uint64(shard))
 	return primitives.HashBytes(borsh.AppendUint64(b, part))

@@ -23,7 +23,7 @@ const (
 	monitorFirst    = 10 * time.Millisecond
 	monitorLast     = time.Minute
 	recentPeriod    = time.Minute
-	recentAfter     = 10 * time.Minute // minimum duration of a connection for it to be remembered
+	recentAfter     = 10 * time.Minute // minimum duration of a connection that this node remembers
 	maxRecent       = 40
 	redialPeriod    = 10 * time.Second
 	maxRedials      = 6
@@ -78,8 +78,8 @@ type edgeBatch struct {
 type fix struct {
 	peer wire.PeerID
 	at   time.Time
-	// edge is removed if the peer is still not connected. If it is nil, the peer is disconnected
-	// unless its edge is active by then.
+	// edge is removed if the peer is still not connected. If edge is nil, the peer is disconnected
+	// unless the peer's edge is active by then.
 	edge *wire.Edge
 }
 
@@ -105,7 +105,7 @@ func later(a, b time.Time) time.Time {
 // tick runs all tasks that are due.
 func (n *PeerManager) tick(now time.Time) {
 	n.processEdges(now)
-	late, due := false, false // sort the connections only if one is late or due
+	late, due := false, false // sort the connections only if a connection is late or due
 	for _, c := range n.conns {
 		late = late || c.isLate(now)
 		due = due || c.isDue(now)
@@ -230,10 +230,10 @@ func (n *PeerManager) addLocal(e *wire.Edge) {
 	n.ownEdges = append(n.ownEdges, edgeBatch{edges: []*wire.Edge{e}})
 }
 
-// processEdges stores edges, at most once in edgePeriod. It completes the handshakes that waited
-// for own edges. Edges of peers are stored, and routes recomputed, at longer intervals. That
-// interval grows with the number of edges, because a search costs more then and any peer can cause
-// one. New edges are sent to all peers, including their source.
+// processEdges stores edges, at most once in edgePeriod. processEdges completes the handshakes that
+// waited for own edges. Edges of peers are stored, and routes recomputed, at longer intervals. This
+// interval grows with the number of edges, because a search over more edges costs more, and any
+// peer can cause a search. New edges are sent to all peers, including the edge's source.
 func (n *PeerManager) processEdges(now time.Time) {
 	all := len(n.edgeBatch) > 0 && passed(now, n.searchAt)
 	if !all && len(n.ownEdges) == 0 || now.Before(n.edgesAt) {

@@ -9,12 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxAccountData is the maximum length of an account data payload, in bytes. A peer that sends a
-// longer one is banned.
+// MaxAccountData is the maximum length of an account data payload, in bytes. This node bans a peer
+// that sends a longer payload.
 const MaxAccountData = 10_000
 
-// SignedPayload is an encoded payload signed by a validator key. It is relayed as received, because
-// encoding its contents again may result in other bytes.
+// SignedPayload is an encoded payload signed by a validator key. A SignedPayload is relayed as
+// received, because encoding its contents again may result in different bytes.
 type SignedPayload struct {
 	Payload   []byte
 	Signature primitives.Signature // signature over Payload itself, not over its hash
@@ -27,7 +27,7 @@ type PeerAddr struct {
 }
 
 // AccountData names the node of a validator and the node's proxies. Of several entries of a key,
-// the one with the highest (Version, Timestamp) is valid.
+// the entry with the highest (Version, Timestamp) is valid.
 type AccountData struct {
 	SignedPayload
 	PeerID     PeerID
@@ -40,8 +40,8 @@ type AccountData struct {
 	Holds []primitives.ShardID
 }
 
-// holdsField is the field number of Holds. It is far from neard's field numbers. The field contains
-// the shards as u64.
+// holdsField is the field number of Holds. The number is far from neard's field numbers. The field
+// contains the shards as u64.
 const holdsField = 1001
 
 // OwnedAccount proves in a handshake that the sender owns a validator key.
@@ -75,8 +75,8 @@ func (d *AccountData) IsNewer(old *AccountData) bool {
 	return d.Timestamp.Compare(old.Timestamp) > 0
 }
 
-// Sign encodes the payload and signs it. It sets AccountKey to the public key. It fails if the
-// payload exceeds MaxAccountData, because peers would reject it.
+// Sign encodes the payload and signs it. Sign sets AccountKey to the public key. Sign fails if the
+// payload exceeds MaxAccountData, because peers would reject such a payload.
 func (d *AccountData) Sign(key primitives.SecretKey) error {
 	d.AccountKey = key.PublicKey()
 	d.Payload = d.appendPayload(nil)
@@ -126,7 +126,7 @@ func (m *AccountsData) appendFields(b []byte) []byte {
 	return appendBool(appendBool(b, 2, m.Incremental), 3, m.RequestingFullSync)
 }
 
-// payload decodes a signed payload. It returns the last message in the payload with its field
+// payload decodes a signed payload. payload returns the last message in the payload with its field
 // number.
 func (c *conversion) payload(in []byte) (p SignedPayload, of item) {
 	for it := range accountKeySignedPayload.items(in) {

@@ -12,7 +12,7 @@ import (
 type BodyKind byte
 
 // Supported bodies. 33 and 35 to 39 belong to later protocol versions; the other gaps belong to
-// removed bodies. None of these is decoded.
+// removed bodies. Decode rejects all these numbers.
 const (
 	BodyBlockApproval         BodyKind = 0
 	BodyForwardTx             BodyKind = 1
@@ -104,8 +104,8 @@ func (k BodyKind) String() string {
 	return fmt.Sprintf("body %d", byte(k))
 }
 
-// IsT1 returns whether the body is allowed on every tier and preferably sent over T1. Other bodies
-// use T2 only.
+// IsT1 returns whether the body is allowed on every tier and preferably sent over T1. Bodies for
+// which IsT1 is false use T2 only.
 func (k BodyKind) IsT1() bool { return bodies[k].t1 }
 
 // ExpectsResponse returns whether each hop remembers the origin of the message, so that a response
@@ -114,8 +114,8 @@ func (k BodyKind) ExpectsResponse() bool {
 	return k == BodyPing || k == BodyTxStatusRequest || k == BodyChunkRequest
 }
 
-// Copies returns the number of copies that are sent over T2. It is above 1 for messages that are
-// not requested again after a loss.
+// Copies returns the number of copies that are sent over T2. The number is above 1 for messages
+// that nobody requests again after a loss.
 func (k BodyKind) Copies() int {
 	if k == BodyBlockApproval || k == BodyPartialChunk {
 		return 3
@@ -123,7 +123,8 @@ func (k BodyKind) Copies() int {
 	return 1
 }
 
-// MayGoToSelf returns whether a message to the own account is delivered; otherwise it is dropped.
+// MayGoToSelf returns whether this node delivers a message to its own account; otherwise it drops
+// the message.
 func (k BodyKind) MayGoToSelf() bool {
 	switch k {
 	case BodyPartialWitness, BodyPartialWitnessForward, BodyVersionedWitness, BodyVersionedForward, BodyChunkEndorsement:
@@ -149,7 +150,7 @@ type (
 	BlockApproval struct{ primitives.Approval }
 	// ChunkEndorsement is an endorsement of a chunk.
 	ChunkEndorsement struct{ primitives.ChunkEndorsement }
-	// ForwardTx forwards a transaction to a chunk producer of its signer's shard.
+	// ForwardTx forwards a transaction to a chunk producer of the signer's shard.
 	ForwardTx struct{ primitives.SignedTransaction }
 	// TxStatusRequest requests the outcome of a transaction.
 	TxStatusRequest struct {
@@ -180,8 +181,9 @@ type (
 	// contains the part that the sender owns.
 	PartialWitness        struct{ primitives.PartialWitness }
 	PartialWitnessForward struct{ primitives.PartialWitness }
-	// VersionedWitness and VersionedWitnessForward contain the same parts with a version. Version 2
-	// is used from protocol version 87 on. Version 1 is accepted, but not sent.
+	// VersionedWitness and VersionedWitnessForward contain witness parts with a version. This node
+	// sends version 2 from protocol version 87 on. This node accepts version 1, but does not send
+	// it.
 	VersionedWitness struct {
 		primitives.VersionedPartialWitness
 	}

@@ -47,7 +47,7 @@ func wrappedBytes(in []byte) []byte {
 	return out
 }
 
-// sub returns the message in field num. It must be present.
+// sub returns the message in field num. The field must be present.
 func (c *conversion) sub(s *schema, in []byte, num uint32) []byte {
 	var out []byte
 	for it := range s.items(in) {
@@ -61,7 +61,7 @@ func (c *conversion) sub(s *schema, in []byte, num uint32) []byte {
 	return out
 }
 
-// optional returns the message in field num, or nil if it is absent.
+// optional returns the message in field num, or nil if the field is absent.
 func optional(s *schema, in []byte, num uint32) []byte {
 	var out []byte
 	for it := range s.items(in) {
@@ -92,7 +92,7 @@ func (c *conversion) hashOf(s *schema, in []byte, num uint32) primitives.Hash {
 // and some actions take one byte encoded and sixteen decoded, so the longest frame could otherwise
 // take 8 GiB. Messages of up to 5 MiB always fit. These include the longest valid transaction (1.5
 // MiB) and the receipts that a chunk sends to a shard (4.5 MiB). A longer message fits if its lists
-// take at most four bytes of memory for each of its bytes. Valid messages do: they consist of byte
+// take at most four bytes of memory for each of its bytes. Valid messages fit: they consist of byte
 // strings, which do not count (chunk bodies, witnesses, state parts, code), or of signatures of 65
 // bytes.
 func room(in []byte) int { return 64<<20 + 4*len(in) }

@@ -16,7 +16,7 @@
 // A frame is a protobuf PeerMessage. Most of its fields contain borsh. proto.go decodes protobuf
 // with the leniency of rust-protobuf. schema.go contains the layouts of the messages. Package
 // primitives decodes the borsh. A whole frame is first checked against its layout and then
-// converted, in neard's order, so that both nodes drop the same frames.
+// converted, in neard's order, so that this node and neard drop the same frames.
 //
 // Limits on the number of edges, hashes or peers in a message are enforced by the handlers in
 // net/near, at the same points as in neard.

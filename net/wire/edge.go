@@ -12,12 +12,12 @@ type PartialEdge struct {
 }
 
 // Edge states that two nodes are connected (odd nonce) or no longer connected (even nonce). Of the
-// edges of a pair, the one with the highest nonce is valid.
+// edges of a pair of nodes, the edge with the highest nonce is valid.
 type Edge struct {
 	Low, High       PeerID // the two nodes in ascending order
 	Nonce           uint64 // by convention, an odd nonce is at least the time in seconds of UTC
 	LowSig, HighSig primitives.Signature
-	RemovalSig      primitives.Signature // signature of the disconnection; empty if the edge is active or none
+	RemovalSig      primitives.Signature // signature of the disconnection; empty if the edge is active
 	RemovedByLow    bool
 
 	proven verdict
@@ -84,8 +84,9 @@ func (e *Edge) Remove(key primitives.SecretKey) *Edge {
 }
 
 // Verify returns whether the signatures are valid. An active edge has two signatures over its
-// nonce. A removed edge has two over the previous nonce and a third over its own. An edge from a
-// node to itself is valid too; only a validator's own T1 connection has one.
+// nonce. A removed edge has two signatures over the previous nonce and a third signature over its
+// own nonce. An edge from a node to itself is valid too; only a validator's own T1 connection has
+// such an edge.
 func (e *Edge) Verify() bool { return e.proven.or(e.verify) }
 
 func (e *Edge) verify() bool {
@@ -131,7 +132,7 @@ func (e *Edge) AppendBorsh(b []byte) []byte {
 	return e.RemovalSig.AppendBorsh(borsh.AppendBool(append(b, 1), e.RemovedByLow))
 }
 
-// DecodeBorsh reads an edge. It verifies nothing, not even the order of the ends.
+// DecodeBorsh reads an edge. DecodeBorsh verifies nothing, not even the order of the ends.
 func (e *Edge) DecodeBorsh(r *borsh.Reader) {
 	*e = Edge{Low: primitives.ReadPublicKey(r), High: primitives.ReadPublicKey(r), Nonce: r.Uint64()}
 	e.LowSig, e.HighSig = primitives.ReadSignature(r), primitives.ReadSignature(r)

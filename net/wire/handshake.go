@@ -31,7 +31,7 @@ type Handshake struct {
 	OwnedAccount    *OwnedAccount // signed validator account of the sender; nil: none
 }
 
-// FailureReason is why a handshake was refused.
+// FailureReason is why the receiver refuses a handshake.
 type FailureReason uint32
 
 // The reasons.
@@ -54,7 +54,7 @@ func (r FailureReason) String() string {
 	return fmt.Sprintf("reason %d", uint32(r))
 }
 
-// HandshakeFailure refuses a handshake. The dialling node may send another one on the same
+// HandshakeFailure refuses a handshake. The dialling node may send another handshake on the same
 // connection.
 type HandshakeFailure struct {
 	Peer            PeerInfo // node that refuses the handshake

@@ -35,8 +35,8 @@ func NewSnapshotHost(key primitives.SecretKey, sync primitives.Hash, epochHeight
 	return s
 }
 
-// Hash returns the hash that is signed: H(sync hash ‖ epoch height ‖ shards). It does not cover the
-// peer id; only the signature's key binds that.
+// Hash returns the hash that is signed: H(sync hash ‖ epoch height ‖ shards). The hash does not
+// cover the peer id; only the signature's key binds the peer id.
 func (s *SnapshotHost) Hash() primitives.Hash {
 	b := borsh.AppendUint64(s.SyncHash.AppendBorsh(nil), s.EpochHeight)
 	b = borsh.AppendSlice(b, s.Shards, func(b []byte, v *primitives.ShardID) []byte { return borsh.AppendUint64(b, uint64(*v)) })

@@ -20,15 +20,15 @@ type Message interface {
 
 // The plain messages. Only the frame length bounds their lists here.
 type (
-	// LastEdge rejects a handshake whose nonce is not above that of the existing edge. It contains
-	// that edge.
+	// LastEdge rejects a handshake whose nonce is not above the nonce of the existing edge.
+	// LastEdge contains the existing edge.
 	LastEdge struct{ Edge *Edge }
 	// RoutingTable contains edges and announcements: all known ones, or new ones.
 	RoutingTable struct {
 		Edges    []*Edge
 		Accounts []*Announcement
 	}
-	// NonceRequest asks the peer to sign an edge with a newer nonce.
+	// NonceRequest asks the peer to sign an edge with a nonce above the present edge's.
 	NonceRequest struct{ PartialEdge PartialEdge }
 	// PeersRequest requests addresses; nil: no limit.
 	PeersRequest struct{ MaxPeers, MaxDirectPeers *uint32 }
@@ -40,7 +40,7 @@ type (
 	Headers struct{ Headers []*primitives.BlockHeader }
 	// BlockRequest requests a block.
 	BlockRequest struct{ Hash primitives.Hash }
-	// Block is a requested block, a new one, or the sender's head.
+	// Block is a requested block, a new block, or the sender's head.
 	Block struct{ Block *primitives.Block }
 	// Transaction is a transaction as a client submits it.
 	Transaction struct {
@@ -65,8 +65,8 @@ type (
 	EpochSyncRequest struct{}
 	// EpochSyncResponse is an epoch sync proof, compressed with zstd and not decoded.
 	EpochSyncResponse struct{ Compressed []byte }
-	// OptimisticBlock announces a block before it is complete. WireHash is the hash that the sender
-	// claims. Like neard, the receiver keeps WireHash and checks the signature over it.
+	// OptimisticBlock announces a block before the block is complete. WireHash is the hash that the
+	// sender claims. Like neard, the receiver keeps WireHash and checks the signature over it.
 	OptimisticBlock struct {
 		Block    *primitives.OptimisticBlock
 		WireHash primitives.Hash
@@ -362,7 +362,7 @@ func readStateResponse(in []byte) (Message, error) {
 }
 
 // ReadGrowing reads n bytes of r and appends them to b. n is only the sender's claim. So
-// ReadGrowing first allocates `first` bytes, and later at most twice the bytes that have arrived.
+// ReadGrowing first allocates `first` bytes, and then at most twice the bytes that have arrived.
 // The result is nil only if there is an error.
 func ReadGrowing(r io.Reader, b []byte, n, first int) ([]byte, error) {
 	if b == nil {

@@ -91,7 +91,7 @@ func take(in []byte, n uint64) ([]byte, []byte, error) {
 }
 
 // next reads a field of in, which must not be empty. f is nil if the schema does not have the
-// field, or has it with another wire type.
+// field, or has the field with a different wire type.
 func (s *schema) next(in []byte) (it item, f *field, rest []byte, err error) {
 	tag, rest, err := varint32(in)
 	if err != nil {
@@ -195,7 +195,7 @@ func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 }
 
 // check returns an error unless all of in decodes by s, including nested messages. If a field that
-// is not repeated occurs twice, the last one is used, but both must decode.
+// is not repeated occurs twice, the last value is used, but all values must decode.
 func (s *schema) check(in []byte) error {
 	for len(in) > 0 {
 		it, f, rest, err := s.next(in)
@@ -250,7 +250,7 @@ func appendTag(b []byte, num, wt uint32) []byte {
 	return binary.AppendUvarint(b, uint64(num)<<3|uint64(wt))
 }
 
-// appendUint appends a number field. It appends nothing if the number is 0.
+// appendUint appends a number field. appendUint appends nothing if the number is 0.
 func appendUint(b []byte, num uint32, v uint64) []byte {
 	if v == 0 {
 		return b
@@ -265,7 +265,7 @@ func appendBool(b []byte, num uint32, v bool) []byte {
 	return append(appendTag(b, num, varintType), 1)
 }
 
-// appendBytes appends a bytes field. It appends nothing if the field is empty.
+// appendBytes appends a bytes field. appendBytes appends nothing if the field is empty.
 func appendBytes[T string | []byte](b []byte, num uint32, v T) []byte {
 	if len(v) == 0 {
 		return b

@@ -47,8 +47,8 @@ func (t *Target) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// Routed is a message that nodes relay to its target. All fields but TTL, CreatedAt and Hops are
-// signed, and must not be changed after creation.
+// Routed is a message that nodes relay to the message's target. All fields but TTL, CreatedAt and
+// Hops are signed, and must not be changed after creation.
 type Routed struct {
 	Target    Target
 	Author    PeerID
@@ -62,7 +62,7 @@ type Routed struct {
 	proven verdict
 	direct bool             // true: Direct was called
 	hash   *primitives.Hash // cached hash; nil: not computed yet
-	// key signs an own message on first use. It is nil if the message is already signed or comes
+	// key signs an own message on first use. key is nil if the message is already signed or comes
 	// from another node.
 	key *primitives.SecretKey
 }
@@ -79,15 +79,15 @@ func NewRouted(key primitives.SecretKey, target Target, body Body, seconds int64
 
 // Unsigned does the same as NewRouted, but the message is signed only when it is first encoded with
 // its signature. A message needs no signature if its target is this node, or if the connection
-// authenticates this node to the target. Until the message is signed, it must not be used
-// concurrently.
+// authenticates this node to the target. Until the message is signed, the caller must not use the
+// message concurrently.
 func Unsigned(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
 	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds, key: &key}
 	primitives.Encoded(tagging{body}, func(b []byte) { m.tagged = bytes.Clone(b) })
 	return m
 }
 
-// Sign signs a message that Unsigned returned. It does nothing if the message is signed.
+// Sign signs a message that Unsigned returned. Sign does nothing if the message is signed.
 func (m *Routed) Sign() {
 	if m.key == nil || m.Signature != "" {
 		return
@@ -96,8 +96,8 @@ func (m *Routed) Sign() {
 	m.hash, m.Signature, m.key = &h, m.key.Sign(h[:]), nil
 }
 
-// Bare returns a copy without a signature. It is for a target whose connection authenticates the
-// author.
+// Bare returns a copy without a signature. The copy is for a target whose connection authenticates
+// the author.
 func (m *Routed) Bare() *Routed {
 	out := *m
 	out.Signature, out.key = "", nil
@@ -109,8 +109,8 @@ func (m *Routed) IsBare() bool {
 	return m.Signature == "" || m.Signature == primitives.ZeroED25519Signature
 }
 
-// Hash returns H(target ‖ author ‖ body with its RoutedMessageBody tag). It identifies the message.
-// The author signs this hash, whatever the form in which the message is sent.
+// Hash returns H(target ‖ author ‖ body with its RoutedMessageBody tag). The hash identifies the
+// message. The author signs this hash, whatever the form in which the message is sent.
 func (m *Routed) Hash() primitives.Hash {
 	if m.hash != nil {
 		return *m.hash
@@ -148,11 +148,11 @@ func (m *Routed) Verify() bool {
 
 // Direct records that the message arrived from its author over a connection that authenticates the
 // author. The target then need not verify the signature. A node that relays the message must verify
-// it.
+// the signature.
 func (m *Routed) Direct() { m.direct = true }
 
-// VerifyFor returns whether the target may accept the message. It may if Direct was called or the
-// signature is valid.
+// VerifyFor returns whether the target may accept the message. The target may accept it if Direct
+// was called or the signature is valid.
 func (m *Routed) VerifyFor() bool { return m.proven == unproven && m.direct || m.Verify() }
 
 // prove verifies the signature and stores the result.
@@ -221,7 +221,7 @@ func (m *Routed) AppendV3(b []byte) []byte {
 }
 
 // readBody decodes a body after its tag. tagged contains the bytes from the RoutedMessageBody tag
-// on. It is nil if the input has another tag.
+// on. tagged is nil if the input has another tag.
 func (m *Routed) readBody(r *borsh.Reader, kind BodyKind, tagged []byte) {
 	spec, known := bodies[kind]
 	if !known {

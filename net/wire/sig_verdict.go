@@ -11,7 +11,7 @@ const (
 	wrong
 )
 
-// or returns the verdict. If there is none, it returns the result of check.
+// or returns the verdict. If v is no verdict yet, or returns the result of check.
 func (v verdict) or(check func() bool) bool {
 	if v == unproven {
 		return check()
@@ -32,10 +32,10 @@ const (
 )
 
 // Prove verifies the signatures of a message that was just decoded, and stores the results for
-// Verify. It runs in the goroutine that reads the connection. So the goroutine that handles all
-// connections does not wait for it. Lists above their bound are skipped. After Prove, signed fields
-// must not be changed. keys caches the decoded keys of authors, because few authors send most
-// messages.
+// Verify. Prove runs in the goroutine that reads the connection. So the goroutine that handles all
+// connections does not wait for verifications. Prove skips lists above their bound. After Prove,
+// signed fields must not be changed. keys caches the decoded keys of authors, because few authors
+// send most messages.
 func Prove(m Message, keys *primitives.Verifier) {
 	switch m := m.(type) {
 	case *Routed:

@@ -19,13 +19,13 @@ const (
 // deleted, the same limit applies to the sum of the balances of its gas keys.
 var maxGasKeyBurn = primitives.NEAR(1)
 
-// BalanceRefund returns a receipt that pays tokens back. Its id is not set.
+// BalanceRefund returns a receipt that pays tokens back. The receipt's id is not set.
 func BalanceRefund(to primitives.AccountID, amount primitives.Balance) *primitives.Receipt {
 	return refund(to, primitives.SystemAccount, primitives.ZeroED25519Key, amount)
 }
 
 // GasRefund returns a receipt that pays unused gas back to the signer, or to the signer's gas key.
-// Its id is not set.
+// The receipt's id is not set.
 func GasRefund(signer primitives.AccountID, key primitives.PublicKey, amount primitives.Balance) *primitives.Receipt {
 	return refund(signer, signer, key, amount)
 }
@@ -58,9 +58,9 @@ func RefundReceiver(r *primitives.Receipt) primitives.AccountID {
 	return r.PredecessorID
 }
 
-// transfer adds the deposit to the receiver's balance. It creates the receiver if it does not
-// exist and is an implicit account. A gas refund goes to the gas key that paid for the gas. If an
-// ordinary key with an allowance signed, the refund also restores that allowance.
+// transfer adds the deposit to the receiver's balance. If the receiver does not exist and is an
+// implicit account, transfer creates it. A gas refund goes to the gas key that paid for the gas. If
+// an ordinary key with an allowance signed, the refund also restores that allowance.
 func (x *Execution) transfer(a *primitives.Transfer) error {
 	if !x.Exists {
 		return x.createImplicit(a.Deposit)
@@ -69,8 +69,8 @@ func (x *Execution) transfer(a *primitives.Transfer) error {
 	if !isGasRefund {
 		return x.credit(a.Deposit)
 	}
-	// The signer may have replaced the key since. The key that now has the same handle gets the
-	// refund.
+	// The signer may have replaced the key since the receipt was made. The key that now has the
+	// same handle gets the refund.
 	id, handle := x.Receipt.ReceiverID, x.Body.SignerPublicKey.Handle()
 	var key primitives.AccessKey
 	found, err := x.State.AccessKey(id, handle, &key)
@@ -102,7 +102,7 @@ func (x *Execution) transfer(a *primitives.Transfer) error {
 // createImplicit creates the implicit account that receives a transfer (nearcore
 // action_implicit_account_creation_transfer). The new account becomes the actor, unless it is a
 // universal account: only a transfer to a universal account can have further actions in its
-// receipt, and these must not act for the new account.
+// receipt, and these further actions must not act for the new account.
 func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
 	if x.receiverKind() == primitives.UniversalAccount {
@@ -209,8 +209,8 @@ func (x *Execution) contractUsage() (uint64, error) {
 	return x.Account.Contract.IdentifierUsage(), nil
 }
 
-// stake sets the validator stake. An increase is locked at once; a decrease is returned by a later
-// epoch change.
+// stake sets the validator stake. stake locks an increase at once; the start of a following epoch
+// returns a decrease.
 func (x *Execution) stake(a *primitives.Stake) *failure {
 	id, acc := x.Receipt.ReceiverID, &x.Account
 	rest, ok := acc.Amount.Sub(a.Stake.SaturatingSub(acc.Locked))

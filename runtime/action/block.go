@@ -18,16 +18,17 @@ type Block struct {
 	GasPrice    primitives.Balance // next_gas_price of the previous block
 	RandomValue primitives.Hash    // random_value of the block in which the chunk is applied
 	// MinimumStake is the least stake that an action may set: the next epoch's seat price divided
-	// by its minimum stake divisor.
+	// by that epoch's minimum stake divisor.
 	MinimumStake primitives.Balance
 	// Stakes are the stakes of the current epoch's validators, which contracts can query. nil: all
 	// are zero.
 	Stakes Stakes
-	// Verify checks the signatures of delegate actions. nil: package action verifies them itself.
+	// Verify checks the signatures of delegate actions. nil: package action verifies these
+	// signatures itself.
 	Verify func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool
 	VM     VM // VM for function calls; nil: contracts cannot run
-	// Mocks lists the signatures that contracts see as valid even if they are not. Only a sandbox
-	// sets Mocks; nil: none.
+	// Mocks lists the signatures that contracts see as valid even if the signatures are invalid.
+	// Only a sandbox sets Mocks; nil: none.
 	Mocks *primitives.Mocks
 	// Beside is set for work that is not part of the chain, such as views and simulations. The VM
 	// must never let work of the chain wait for such work.

@@ -78,7 +78,7 @@ func ContractOf(u *state.TrieUpdate, chainID string, account primitives.AccountI
 	return GlobalContract(u, &id)
 }
 
-// GlobalContract returns the hash of a global contract, and the key of its code in the trie.
+// GlobalContract returns the hash of a global contract, and the trie key of the contract's code.
 func GlobalContract(u *state.TrieUpdate, id *primitives.GlobalContractID) (hash primitives.Hash, key []byte, err error) {
 	key = primitives.AppendGlobalCodeKey(nil, id)
 	if id.Account == "" {
@@ -120,7 +120,7 @@ func (x *Execution) call(c *Call, a *primitives.FunctionCall, hash primitives.Ha
 	return err
 }
 
-// run runs the call in the VM, or returns its failure if the call must fail.
+// run runs the call in the VM, or returns the call's failure if the call must fail.
 func (c *Call) run(ext *External) (CallOutcome, error) {
 	switch {
 	case c.Code == nil:

@@ -86,8 +86,8 @@ func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, 
 }
 
 // stateInit creates or initialises a deterministic account. The account keeps only the part of the
-// deposit that its storage needs. The actor stays the predecessor, so that no later action of the
-// receipt can act for the new account (nearcore deterministic_account_id.rs).
+// deposit that its storage needs. The actor stays the predecessor, so that no following action of
+// the receipt can act for the new account (nearcore deterministic_account_id.rs).
 func (x *Execution) stateInit(a *primitives.DeterministicStateInit) (*failure, error) {
 	if !x.Exists {
 		x.Exists = true
@@ -104,9 +104,10 @@ func (x *Execution) stateInit(a *primitives.DeterministicStateInit) (*failure, e
 	return x.settleDeposit(a.Deposit)
 }
 
-// universalStateInit creates a universal account if it does not exist, and sets its code, data and
-// keys (nearcore 2.14.0-rc.1 runtime/runtime/src/universal_account_id.rs:21). It changes nothing if
-// the account is initialized already. The actor stays the predecessor.
+// universalStateInit creates a universal account if the account does not exist, and sets the
+// account's code, data and keys (nearcore 2.14.0-rc.1
+// runtime/runtime/src/universal_account_id.rs:21). It changes nothing if the account is initialized
+// already. The actor stays the predecessor.
 func (x *Execution) universalStateInit(a *primitives.UniversalStateInit) (*failure, error) {
 	if !x.Exists {
 		x.createUninitialized(primitives.Balance{})
@@ -145,8 +146,8 @@ func (x *Execution) universalStateInit(a *primitives.UniversalStateInit) (*failu
 	return x.settleDeposit(a.Deposit)
 }
 
-// installData writes the entries of a state init and adds them to the storage usage. The account
-// must have no data yet.
+// installData writes the entries of a state init and adds the entries to the account's storage
+// usage. The account must have no data yet.
 func (x *Execution) installData(data []primitives.StateEntry) error {
 	id, extra := x.Receipt.ReceiverID, x.Block.Config.Fees.NumExtraBytesRecord
 	for i := range data {
@@ -164,8 +165,8 @@ func (x *Execution) installData(data []primitives.StateEntry) error {
 }
 
 // settleDeposit pays for the storage of a state init. If the account's balance is too small for its
-// storage, settleDeposit adds the missing part from the deposit. It returns the rest of the deposit
-// to the sender. It fails if the deposit is too small.
+// storage, settleDeposit adds the missing part from the deposit. settleDeposit returns the rest of
+// the deposit to the sender. It fails if the deposit is too small.
 func (x *Execution) settleDeposit(deposit primitives.Balance) (*failure, error) {
 	lack, err := verify.StorageStake(x.Block.Config, &x.Account, x.Account.Amount)
 	if err != nil {
@@ -183,7 +184,7 @@ func (x *Execution) settleDeposit(deposit primitives.Balance) (*failure, error) 
 }
 
 // returnDeposit creates a receipt that refunds amount to the account that RefundReceiver returns.
-// It creates no receipt if amount is 0.
+// returnDeposit creates no receipt if amount is 0.
 func (x *Execution) returnDeposit(amount primitives.Balance) {
 	if !amount.IsZero() {
 		x.Result.NewReceipts = append(x.Result.NewReceipts, BalanceRefund(x.refundReceiver(), amount))

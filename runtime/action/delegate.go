@@ -42,8 +42,8 @@ func (x *Execution) delegate(d *delegate) (*failure, error) {
 		},
 	}
 	c := x.Block.Config
-	// The send cost of the inner actions is burnt here, because this receipt sends them. Their
-	// execution cost is set aside for the new receipt.
+	// The send cost of the inner actions is burnt here, because this receipt sends them. The
+	// execution cost of the inner actions is set aside for the new receipt.
 	send, err := fees.PrepaidSend(c, x.Body.Actions)
 	if err != nil {
 		return nil, err

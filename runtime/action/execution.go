@@ -27,7 +27,8 @@ type Result struct {
 	Subsidized   primitives.Balance
 }
 
-// Fail makes the result a failure. It drops the effects of the receipt and keeps its costs.
+// Fail makes the result a failure. Fail drops the effects of the receipt and keeps the receipt's
+// costs.
 func (r *Result) Fail(e *primitives.ActionError) {
 	r.Err = e
 	r.NewReceipts, r.Proposals = nil, nil
@@ -46,7 +47,7 @@ type Execution struct {
 	Account primitives.Account // the receiver's account; meaningful only if Exists is true
 	Exists  bool
 	Existed bool // true: the account existed before the first action
-	// Actor is the account that the actions act for. It is the predecessor, until the receipt
+	// Actor is the account that the actions act for. Actor is the predecessor, until the receipt
 	// creates an account, which becomes the actor. An account that a state init creates does not
 	// become the actor.
 	Actor primitives.AccountID
@@ -57,11 +58,11 @@ type Execution struct {
 	recordedBefore uint64 // upper bound of the recorded state proof size before the first action, in bytes
 }
 
-// failure is the failure of an action. It becomes part of the outcome. An error, in contrast, means
-// that the chunk cannot be applied.
+// failure is the failure of an action. The failure becomes part of the outcome. An error, in
+// contrast, means that the chunk cannot be applied.
 type failure = primitives.ActionErrorKind
 
-// Run reads the receiver's account and runs the actions until one fails. It does not write the
+// Run reads the receiver's account and runs the actions until one fails. Run does not write the
 // account. An error means that the chunk cannot be applied.
 func (x *Execution) Run() (err error) {
 	x.Actor = x.Receipt.PredecessorID
@@ -238,8 +239,8 @@ func (x *Execution) addUsage(n uint64) error {
 // subUsage subtracts from the account's storage usage, which never falls below 0.
 func (x *Execution) subUsage(n uint64) { x.Account.StorageUsage -= min(n, x.Account.StorageUsage) }
 
-// checkExistence fails if the action needs an initialized account and there is none. It also fails
-// if the action would create an account that already exists (nearcore 2.14.0-rc.1
+// checkExistence fails if the action needs an initialized account and the receiver is not one. It
+// also fails if the action would create an account that already exists (nearcore 2.14.0-rc.1
 // runtime/runtime/src/actions.rs:814 check_account_existence).
 func (x *Execution) checkExistence(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID
@@ -280,10 +281,10 @@ func (x *Execution) receiverKind() primitives.AccountKind {
 }
 
 // mayCreate returns whether a transfer may create the missing receiver (nearcore 2.14.0-rc.1
-// actions.rs:929). A refund may not, because it pays no fee for that. Other transfers may if they
-// are the only action of the receipt: a further action could act for the new account. Transfers to
-// a universal account may have further actions, because no action can use such an account before
-// its state init.
+// actions.rs:929). A refund may not, because a refund pays no fee for creating an account. A
+// transfer that is no refund may if it is the only action of the receipt: a further action could
+// act for the new account. Transfers to a universal account may have further actions, because no
+// action can use such an account before its state init.
 func (x *Execution) mayCreate() bool {
 	if x.Receipt.PredecessorID == primitives.SystemAccount || !x.implicit() {
 		return false

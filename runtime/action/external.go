@@ -52,8 +52,8 @@ var (
 	ErrEntryExists  = errors.New("data entry exists already")
 )
 
-// NodeCount counts the trie nodes and values that an access pays for. Touched counts those that
-// the chunk accesses for the first time, Cached counts all others.
+// NodeCount counts the trie nodes and values that an access pays for. Touched counts nodes and
+// values that the chunk accesses for the first time. Cached counts repeated accesses.
 type NodeCount struct{ Touched, Cached uint64 }
 
 func (n *NodeCount) add(u *state.TrieUpdate, h primitives.Hash, paid bool) {
@@ -70,7 +70,7 @@ func (x *External) dataKey(key []byte) []byte {
 
 // Read returns the value of an entry. Before Read reads the value, it calls pay with the value's
 // length n and returns pay's error, if any. The lookup of trie nodes costs nothing. The returned
-// NodeCount counts only the value; it is zero if this chunk wrote the entry.
+// NodeCount counts only the value, and is zero if this chunk wrote the entry.
 func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n NodeCount, err error) {
 	k := x.dataKey(key)
 	ref, found, err := x.State.Find(k)
@@ -87,7 +87,7 @@ func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, fou
 	return value, true, n, err
 }
 
-// Has returns whether an entry exists. It counts no nodes.
+// Has returns whether an entry exists. Has counts no nodes.
 func (x *External) Has(key []byte) (bool, error) { return x.State.Contains(x.dataKey(key)) }
 
 // Write sets an entry and returns the old value; nil if there was none. If there is an old value,
@@ -122,7 +122,7 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 	if err != nil {
 		return nil, n, err
 	}
-	for i := range x.path { // these nodes count as cached for later accesses, even if pay fails
+	for i := range x.path { // these nodes count as cached for the following accesses, even if pay fails
 		n.add(x.State, x.path[i].Hash, true)
 	}
 	if !found {
@@ -139,12 +139,12 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 }
 
 // RecordedBound returns the upper bound of the recorded state's size, in bytes.
-// PerReceiptStorageProofSizeLimit bounds how much one receipt may add to it.
+// PerReceiptStorageProofSizeLimit bounds how much one receipt may add to that size.
 func (x *External) RecordedBound() uint64 { return x.State.UpperBound() }
 
 // ProofStart returns the value of RecordedBound from which PerReceiptStorageProofSizeLimit is
-// counted. If the version limits all calls of a receipt together, that is the value before the
-// receipt's first action. Otherwise it is the current value.
+// counted. If the version limits all calls of a receipt together, ProofStart returns the value
+// before the receipt's first action. Otherwise it returns the current value.
 func (x *External) ProofStart() uint64 {
 	if x.block.Config.Version.Has(parameters.EnforcePerReceiptStorageProofLimit) {
 		return x.receiptStart
@@ -152,7 +152,7 @@ func (x *External) ProofStart() uint64 {
 	return x.RecordedBound()
 }
 
-// Stake returns the stake of an account in this epoch; 0 if it does not validate.
+// Stake returns the stake of an account in this epoch; 0 if the account is no validator.
 func (x *External) Stake(id primitives.AccountID) primitives.Balance {
 	if x.block.Stakes == nil {
 		return primitives.Balance{}
@@ -207,8 +207,8 @@ func (x *External) Yield() (index int, data primitives.Hash) {
 	return len(x.promises) - 1, data
 }
 
-// YieldWithID is Yield with an id that the contract chose. ok is false if another yield has this
-// id, even if this call created that yield.
+// YieldWithID does the same as Yield, with an id that the contract chose. ok is false if another
+// yield has this id, even if this call created that yield.
 func (x *External) YieldWithID(id primitives.Hash) (index int, ok bool, err error) {
 	taken, err := x.State.HasYieldID(x.account, id)
 	if taken || err != nil {
@@ -243,8 +243,8 @@ func (x *External) ResumeByID(id primitives.Hash, payload []byte) (ok bool, err 
 	return x.Resume(data, payload)
 }
 
-// Append adds an action to a promise and returns the action's index in it. The promise takes
-// ownership of the action. Errors: ErrReceiptIndex.
+// Append adds an action to a promise and returns the action's index in the promise. The promise
+// takes ownership of the action. Errors: ErrReceiptIndex.
 func (x *External) Append(promise int, a primitives.Action) (int, error) {
 	p, err := x.promise(promise)
 	if err != nil {

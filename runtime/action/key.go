@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// keyUsage returns the storage that an access key takes, in bytes: its handle, its record and a
-// fixed part.
+// keyUsage returns the storage that an access key takes, in bytes: the key's handle, the key's
+// record and a fixed part.
 func keyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uint64 {
 	var buf [512]byte
 	return uint64(handleLen) + uint64(len(k.AppendBorsh(buf[:0]))) + f.NumExtraBytesRecord
@@ -23,8 +23,8 @@ func gasKeyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uin
 	return rows*(uint64(handleLen)+2+8+f.NumExtraBytesRecord) + keyUsage(f, handleLen, k)
 }
 
-// addKey adds an access key or gas key. The key's nonce starts above every nonce that an earlier
-// key with the same public key can have used.
+// addKey adds an access key or gas key. The key's nonce starts above every nonce that a deleted key
+// with this public key can have used.
 func (x *Execution) addKey(a *primitives.AddKey) (*failure, error) {
 	id, handle := x.Receipt.ReceiverID, a.PublicKey.Handle()
 	var old primitives.AccessKey
@@ -107,7 +107,7 @@ func (x *Execution) transferToGasKey(a *primitives.TransferToGasKey) (*failure, 
 	return nil, nil
 }
 
-// withdrawFromGasKey moves tokens from a gas key's balance to its account.
+// withdrawFromGasKey moves tokens from a gas key's balance to the key's account.
 func (x *Execution) withdrawFromGasKey(a *primitives.WithdrawFromGasKey) (*failure, error) {
 	var key primitives.AccessKey
 	h, fail, err := x.gasKey(a.PublicKey, &key)

@@ -72,7 +72,7 @@ func shareOf(gas primitives.Gas, weight uint64, sum primitives.Balance) primitiv
 }
 
 // finish makes receipts of the promises of a successful call, and queues the timeouts of its
-// yields. It reads the queue's indices even if the call has no yields, because nearcore records
+// yields. finish reads the queue's indices even if the call has no yields, because nearcore records
 // that read for every successful call (function_call.rs:168).
 func (x *External) finish(e *Execution) error {
 	indices, err := x.State.YieldIndices()

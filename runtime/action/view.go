@@ -14,32 +14,34 @@ type View struct {
 	Method    string
 	Args      []byte
 	Gas       primitives.Gas // maximum gas that the call may burn
-	Interrupt func() error   // returns an error to stop the call; nil: never
+	Interrupt func() error   // returns an error to stop the call; nil: nothing stops the call
 	// Short limits the run to a short time. The run ends with ErrNotReady if the code is not
 	// compiled yet, and with ErrLong if it burns more than ShortGas.
 	Short bool
 }
 
-// ShortGas is the maximum gas that a short view may burn. To burn it takes at most 5 ms in host
-// functions and 1.5 ms in instructions.
+// ShortGas is the maximum gas that a short view may burn. Burning ShortGas takes at most 5 ms in
+// host functions and 1.5 ms in instructions.
 const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
 
 // Errors of a short view.
 var (
-	// ErrLong means that the call needs more than a short one may use. Another try would fail too.
+	// ErrLong means that the call needs more gas than a short call may burn. A repetition would
+	// fail too.
 	ErrLong     = errors.New("the view call exceeds the bounds of a short one")
 	ErrNotReady = errors.New("the contract of the view call is not compiled yet") // running the call again may succeed
 )
 
 // Preparer is a VM that reports which code is compiled.
 type Preparer interface {
-	// Ready returns whether code is compiled for a config, so that a call does not have to compile
-	// it first.
+	// Ready returns whether code is compiled for a config, so that a call need not wait for the
+	// compiler.
 	Ready(code primitives.Hash, w *parameters.Wasm) bool
 }
 
-// ViewParts is memory for one view at a time. After Run it can be used for another view. The zero
-// value is ready for use. Between runs it has no references to the state or the outcome.
+// ViewParts is memory for one view at a time. After Run, a ViewParts can be used for another view.
+// The zero value is ready for use. Between runs a ViewParts has no references to the state or the
+// outcome.
 type ViewParts struct {
 	x        Execution
 	receipt  primitives.Receipt

@@ -16,9 +16,9 @@ type VM interface {
 }
 
 // Warmer is a VM that compiles code in the background before the code is called. Warm does not
-// block, keeps no reference to code, and only makes later calls faster. The compiler serves
+// block, keeps no reference to code, and only makes calls after it faster. The compiler serves
 // submitters in turn. submitter is the account that deploys the code; empty if no account deploys
-// it. done is closed when the code is compiled or its compilation is given up.
+// it. done is closed when the code is compiled or the VM has given up compiling it.
 type Warmer interface {
 	Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) (done <-chan struct{})
 }
@@ -67,10 +67,11 @@ type Call struct {
 	// View forbids changes: host functions that change something or need a receipt fail. PrepaidGas
 	// is all that the call may burn.
 	View bool
-	// Brief omits Profile and Compute from the outcome. Only blocks need them.
+	// Brief omits Profile and Compute from the outcome. Only blocks need Profile and Compute.
 	Brief bool
-	// Interrupt, if not nil, is called before each host function. Its error ends the call and is
-	// returned. Only views set it: they must end in bounded time, and no block depends on them.
+	// Interrupt, if not nil, is called before each host function. An error of Interrupt ends the
+	// call, and Call returns that error. Only views set Interrupt: views must end in bounded time,
+	// and no block depends on a view.
 	Interrupt func() error
 }
 
@@ -103,7 +104,8 @@ func (c *Call) Unchanged() CallOutcome {
 // NoVMText is the error text of calls that need a VM while there is none.
 const NoVMText = "contract execution is not available in this build"
 
-// compilationFailure is the outcome of a call that fails before it starts. It burns nothing.
+// compilationFailure is the outcome of a call that fails before it starts. Such a call burns
+// nothing.
 func compilationFailure(e primitives.CompilationError) CallOutcome {
 	return CallOutcome{Err: &primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: &e}}
 }
@@ -116,8 +118,8 @@ func CompareCosts(a, b primitives.CostEntry) int {
 	return strings.Compare(a.Cost, b.Cost)
 }
 
-// MergeProfiles adds profile p to sum and returns sum. Both are sorted by category and cost. Sums
-// saturate: no rule of the chain depends on profiles.
+// MergeProfiles adds profile p to sum and returns sum. sum and p are sorted by category and cost.
+// Sums saturate: no rule of the chain depends on profiles.
 func MergeProfiles(sum, p []primitives.CostEntry) []primitives.CostEntry {
 	for _, e := range p {
 		i, found := slices.BinarySearchFunc(sum, e, CompareCosts)

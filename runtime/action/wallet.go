@@ -3,9 +3,9 @@ package action
 import "github.com/troupe-chain/troupe/primitives"
 
 // Hashes of the wallet contract of ETH-implicit accounts (nearcore runtime/near-wallet-contract).
-// New accounts reference a global contract. Older accounts have a short local code: "near"
-// followed by the wallet's hash in base58. A call of such a code runs the chain's global wallet
-// contract.
+// New accounts reference a global contract. Accounts created before that have a short local code:
+// "near" followed by the wallet's hash in base58. A call of such a code runs the chain's global
+// wallet contract.
 var (
 	walletMainnet  = mustHash("2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4")
 	walletTestnet  = mustHash("3PpYvRxBfC5BkZxTw8ZFG3D52w1ZRhvDDWirKoxphMDn")
@@ -46,7 +46,7 @@ func EthWalletHash(chainID string) primitives.Hash {
 	return walletLocalnet
 }
 
-// isLegacyWallet returns whether the hash is that of a short code.
+// isLegacyWallet returns whether the hash is the hash of a short code.
 func isLegacyWallet(h primitives.Hash) bool {
 	for i := range legacyWallets {
 		if legacyWallets[i] == h {
@@ -57,7 +57,7 @@ func isLegacyWallet(h primitives.Hash) bool {
 }
 
 // GlobalCodeOf returns the global contract that an account runs. ok is false if the account runs
-// its own code or none.
+// its own code or no code.
 func GlobalCodeOf(chainID string, id primitives.AccountID, c *primitives.AccountContract) (global primitives.GlobalContractID, ok bool) {
 	if c.Kind == primitives.ContractLocal && id.Kind(false) == primitives.EthImplicitAccount && isLegacyWallet(c.Hash) {
 		return primitives.GlobalContractID{Hash: EthWalletHash(chainID)}, true

@@ -68,7 +68,7 @@ func (b *balances) total() (primitives.Balance, error) {
 	return sum, nil
 }
 
-// Apply executes a chunk. It does not change its input. An error means that the chunk cannot be
+// Apply executes a chunk. Apply does not change its input. An error means that the chunk cannot be
 // applied.
 func Apply(in *Input) (*Result, error) {
 	if err := in.check(); err != nil {
@@ -125,8 +125,9 @@ func (in *Input) check() error {
 		return fmt.Errorf("%w: shard %d is not in the layout", ErrInput, in.Block.ShardID)
 	case !in.NewChunk && len(in.Patch) > 0:
 		return fmt.Errorf("%w: a state patch needs a new chunk", ErrInput)
-	// After a split, a missing chunk has the header of the parent shard and no congestion info of
-	// its own. So the check applies only to new chunks.
+	// If a shard's chunk is missing after a split, the block has the parent shard's chunk header
+	// for the shard, and no congestion info of the shard itself. So the check applies only to new
+	// chunks.
 	case in.NewChunk && in.ownCongestion() == nil:
 		return fmt.Errorf("%w: the congestion info of shard %d is missing", ErrInput, in.Block.ShardID)
 	}
@@ -162,10 +163,10 @@ func (c *chunk) count(gas primitives.Gas, compute parameters.Compute) error {
 // full returns whether the chunk's limits do not allow another receipt to start.
 func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded() }
 
-// receipts runs local, delayed and incoming receipts, in this order, until the chunk is full. It
-// delays the rest.
+// receipts runs local, delayed and incoming receipts, in this order, until the chunk is full.
+// receipts delays the remaining receipts.
 func (c *chunk) receipts() error {
-	for i, r := range c.local { // not validated again: they were validated with their transactions
+	for i, r := range c.local { // local receipts are not validated again: they were validated with their transactions
 		if i%c.window.most == 0 {
 			c.runAhead(c.local[i:])
 		}
@@ -333,9 +334,9 @@ func (c *chunk) close() error {
 }
 
 // finishMissing returns the result of a missing chunk. The caller replaces only the state root of
-// the old chunk extra with that of the result. The result repeats the congestion info and
-// bandwidth requests of the input. Its gas, burnt balance, outcomes and proposed split are zero
-// and have no meaning.
+// the old chunk extra with the state root of the result. The result repeats the congestion info and
+// bandwidth requests of the input. The gas, burnt balance, outcomes and proposed split of the
+// result are zero and have no meaning.
 func (c *chunk) finishMissing() (*Result, error) {
 	if err := c.close(); err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// scheduleBandwidth runs the bandwidth scheduler. Every shard runs it in every block with the
-// same input, even if its own chunk is missing.
+// scheduleBandwidth runs the bandwidth scheduler. Every shard runs the scheduler in every block
+// with the same input, even if the shard's own chunk is missing.
 func (c *chunk) scheduleBandwidth() error {
 	in := c.in
 	var prev bandwidth.State
@@ -37,10 +37,11 @@ func (c *chunk) scheduleBandwidth() error {
 	return nil
 }
 
-// makeRequests builds the bandwidth requests for the receipts in the outgoing buffers, one
-// request per receiving shard. After a split, the buffer towards the parent shard still holds
-// receipts for its children, so the requests towards a child count the parent's buffer first. A
-// shard that was not split may be its own parent. Its buffer then counts twice, as in nearcore.
+// makeRequests builds the bandwidth requests for the receipts in the outgoing buffers, one request
+// per receiving shard. After a split, the buffer towards the parent shard still holds receipts for
+// the parent's children, so the requests towards a child count the parent's buffer first. A shard
+// that was not split may be its own parent. The buffer towards such a shard counts twice, as in
+// nearcore.
 func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 	values := c.params.Values()
 	most := values[len(values)-1]

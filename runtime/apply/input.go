@@ -14,10 +14,11 @@ import (
 // ErrInput means that the input lacks something that every chunk needs.
 var ErrInput = errors.New("apply: invalid input")
 
-// Par runs do(0) … do(n-1) in any order, possibly at the same time, and returns when all are done.
+// Par runs do(0) … do(n-1) in any order, possibly at the same time, and returns when all these
+// calls are done.
 type Par func(n int, do func(i int))
 
-// Input is everything that a chunk's result depends on. Apply does not change it.
+// Input is everything that a chunk's result depends on. Apply does not change its Input.
 type Input struct {
 	Trie   state.Trie // the shard's state before the chunk
 	Block  action.Block
@@ -30,22 +31,22 @@ type Input struct {
 
 	Congestion []ShardCongestion // congestion info of all shards, from the chunk headers in this block
 	// Requests are the bandwidth requests in the headers of all chunks in this block. For a missing
-	// chunk, the block repeats an older header.
+	// chunk, the block repeats the header of the shard's last chunk.
 	Requests []bandwidth.SenderRequests
 
 	Validators *ValidatorUpdate // changes of the validators' accounts; nil except in the first block of an epoch
-	Split      *SplitRule       // rule for a split of the shard; nil unless this block may propose one
+	Split      *SplitRule       // rule for a split of the shard; nil unless this block may propose a split
 
 	Transactions []Transaction
 	Incoming     []*primitives.Receipt // incoming receipts in the order of OrderIncoming
-	// Patch has the records that a sandbox writes into the state at the end of the chunk. All of
-	// the records belong to accounts of this shard. Only a new chunk can have a patch.
+	// Patch has the records that a sandbox writes into the state at the end of the chunk. All
+	// records belong to accounts of this shard. Only a new chunk can have a patch.
 	Patch []genesis.Record
 	// Signature verifies the signatures of transactions. nil: verify.CheckSignature.
 	Signature verify.SignatureFunc
 
 	// Recording is an empty recording whose memory Apply reuses. Result.Recording then is this
-	// recording. nil: Apply makes one.
+	// recording. nil: Apply makes a new recording.
 	Recording state.Recording
 
 	// Par runs receipts of different receivers in parallel. nil: receipts run one by one. With Par,
@@ -54,8 +55,8 @@ type Input struct {
 	window windowSizes
 }
 
-// ShardCongestion is a shard's congestion info and the number of chunks that it has missed: block
-// height minus height_included.
+// ShardCongestion is a shard's congestion info and the number of chunks that the shard has missed:
+// block height minus height_included.
 type ShardCongestion struct {
 	Shard  primitives.ShardID
 	Info   primitives.CongestionInfo
@@ -73,12 +74,12 @@ type Transaction struct {
 // Accounts of other shards are ignored.
 type ValidatorUpdate struct {
 	// Stakes holds, for each account, the maximum of its stakes in three epochs: the epoch of the
-	// previous block, the next one and the one after that. Only accounts whose stake changes are
-	// listed.
+	// previous block, the next epoch and the epoch after that. Only accounts whose stake changes
+	// are listed.
 	Stakes  []AccountAmount
 	Rewards []AccountAmount // rewards for the finished epoch (field validator_reward of the epoch info after the next)
-	// LastProposals are prev_validator_proposals of the chunk header, or, for a missing chunk,
-	// those of its last chunk extra.
+	// LastProposals are prev_validator_proposals of the chunk header, or, for a missing chunk, the
+	// proposals in the shard's last chunk extra.
 	LastProposals []primitives.ValidatorStake
 	Treasury      primitives.AccountID
 }
@@ -155,29 +156,31 @@ type Result struct {
 	Accesses     []state.CodeAccess // contract code that was called; recordings do not include it
 	Processed    []Processed
 	// Origins names the receipt or transaction that made a receipt (its parent), for those new
-	// receipts for which the chunk's outcomes and outgoing receipts do not show it. Some of these
-	// receipts wait in the delayed queue or in a buffer. The others are global contract
-	// distributions that another distribution made, because distributions have no outcome. Receipts
-	// in Resumes are not listed, because their parents are the yields.
+	// receipts whose parent the chunk's outcomes and outgoing receipts do not show. Some of these
+	// receipts wait in the delayed queue or in a buffer. The rest are global contract distributions
+	// that another distribution made, because distributions have no outcome. Receipts in Resumes
+	// are not listed, because their parents are the yields.
 	Origins       []Origin
 	Resumes       []Resume
 	YieldTimeouts []state.YieldTimeout // timeouts that were removed from the timeout queue
 	Stats         Stats
 }
 
-// Stats are counts for metrics. No rule depends on them.
+// Stats are counts for metrics. No rule depends on Stats.
 type Stats struct {
-	Compute         uint64
-	Local           int    // number of local receipts that were executed or stored
-	Delayed         int    // number of receipts from the delayed queue that were executed or stored
-	Incoming        int    // number of incoming receipts that were executed or stored
-	Postponed       int    // number of receipts that were pushed to the delayed queue
-	DelayedLen      uint64 // length of the delayed queue after the chunk
-	Forwarded       int
-	Buffered        int
-	LimitedByGas    bool
-	LimitedByProof  bool
-	RanInParallel   int // number of receipts whose speculative result was used
-	RanAgain        int // number of receipts that ran again, because their speculative result could not be used
+	Compute        uint64
+	Local          int    // number of local receipts that were executed or stored
+	Delayed        int    // number of receipts from the delayed queue that were executed or stored
+	Incoming       int    // number of incoming receipts that were executed or stored
+	Postponed      int    // number of receipts that were pushed to the delayed queue
+	DelayedLen     uint64 // length of the delayed queue after the chunk
+	Forwarded      int
+	Buffered       int
+	LimitedByGas   bool
+	LimitedByProof bool
+	RanInParallel  int // number of receipts whose speculative result was used
+	// number of receipts that ran again, because the speculative result of the receipt could not be
+	// used
+	RanAgain        int
 	UpperBoundBytes uint64
 }

@@ -12,8 +12,8 @@ import (
 // Parallel execution of receipts.
 //
 // The problem: the order in which a chunk's receipts run is consensus. But most receipts touch a
-// single account, and contract calls take nearly all of the time. Run one by one, they use one
-// core.
+// single account, and contract calls take nearly all of the time. If receipts run one by one, they
+// use one core.
 //
 // Invariants:
 //   - The result (outcomes, state root, recorded proof, profiles) equals that of the serial
@@ -25,21 +25,21 @@ import (
 //     speculative run does is visible.
 //
 // Outline: runAhead takes the next receipts of a list (at most windowSizes.most) and divides them
-// into calls of about batch receipts (divide). All receipts of one receiver go to the same call,
-// in order. Each call runs on its own fork of the state update, in parallel with the others. The
-// result of a run is a state.Span, which holds what the run read and wrote. When the receipt's
-// turn comes, adopt checks that no value in the span's reads has changed. If none has, adopt
+// into calls of about batch receipts (divide). All receipts of one receiver go to the same call, in
+// order. Each call runs on its own fork of the state update, in parallel with the others. The
+// result of a run is a state.Span, which holds what the run read and wrote. When the receipt's turn
+// comes, adopt checks that no value in the span's reads has changed. If no value has changed, adopt
 // commits the span's writes and settles the outcome. Otherwise the receipt runs again.
 //
 // A call pays for each touch of a trie node. The gas profile has separate costs for the first touch
-// of a node in a chunk and for later touches. A speculative run may assign a touch to the wrong
-// cost. canRunAhead checks that both costs have the same price. correctProfile moves the touches
-// between the costs.
+// of a node in a chunk and for repeated touches. A speculative run may assign a touch to the wrong
+// cost. canRunAhead checks that the two costs have the same price. correctProfile moves the touches
+// between the two costs.
 //
 // Rejected: locking accounts by a dependency analysis up front. Contracts can read and write any
-// key of their account, and promises and refunds are known only after a run. Also rejected:
-// running the receipts of a popular receiver speculatively. All other calls would wait for that
-// one.
+// key of their account, and promises and refunds are known only after a run. Also rejected: running
+// the receipts of a popular receiver speculatively. All other calls would wait for the call with
+// the popular receiver.
 
 const (
 	defaultWindow = 1024 // maximum number of receipts that run speculatively at a time
@@ -112,10 +112,10 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 }
 
 // canRunAhead returns whether receipts can run speculatively under config c. Two conditions must
-// hold. First, first and later touches of a trie node have the same price, so that speculation
-// can change only profiles (see adopt). Second, the chunk's soft limit of recorded state is at
-// most the limit of one receipt. A run that reaches the receipt's limit has then passed the soft
-// limit too, and Span.End marks it as not adoptable.
+// hold. First, the first touch and repeated touches of a trie node have the same price, so that
+// speculation can change only profiles (see adopt). Second, the chunk's soft limit of recorded
+// state is at most the limit of one receipt. A run that reaches the receipt's limit has then passed
+// the soft limit too, and Span.End marks it as not adoptable.
 func canRunAhead(c *parameters.RuntimeConfig) bool {
 	e := &c.Wasm.Ext
 	return e[parameters.ExtTouchingTrieNode] == e[parameters.ExtReadCachedTrieNode] &&
@@ -148,8 +148,9 @@ func (c *chunk) divide(list []*primitives.Receipt) (calls [][]*primitives.Receip
 	return calls
 }
 
-// majority returns the receiver of more than half of the work; empty if there is none. It finds a
-// candidate by the majority vote of Boyer and Moore, with weights, and then checks it.
+// majority returns the receiver of more than half of the work; empty if there is no such receiver.
+// majority finds a candidate by the majority vote of Boyer and Moore, with weights, and then checks
+// the candidate.
 func majority(list []*primitives.Receipt) (id primitives.AccountID) {
 	left, all := 0, 0
 	for _, r := range list {
@@ -185,7 +186,7 @@ func weight(r *primitives.Receipt) int {
 }
 
 // independent returns whether a receipt is worth running ahead. Receipts that are known to touch
-// shared keys are not.
+// shared keys are not worth it.
 func independent(r *primitives.Receipt) bool {
 	switch body := r.Body.(type) {
 	case *primitives.DataReceipt:

@@ -14,9 +14,10 @@ import (
 // (runtime/runtime/src/lib.rs:1806), with the cause Migration. nearcore patches four kinds of
 // records. Here all kinds of records can be patched, and records can be removed.
 //
-// A change that would make the state inconsistent is skipped here, because it would stop the chain
-// later. engine.CheckPatch has already reported such a change to the client. Transactions that run
-// between that check and the patch cannot make a checked change inconsistent.
+// This code skips a change that would make the state inconsistent, because such a change would stop
+// the chain in a following block. engine.CheckPatch has already reported such a change to the
+// client. Transactions that run between that check and the patch cannot make a checked change
+// inconsistent.
 
 // patchQueue appends the patch's delayed receipts to the delayed queue, before the queue is
 // accounted for.
@@ -83,8 +84,8 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 }
 
 // patchAccount writes an account. The locked balance never decreases: the account may be a
-// validator, and the first block of each epoch expects its stake there. An initialized account
-// does not become uninitialized.
+// validator, and the first block of each epoch expects the validator's stake in the locked balance.
+// An initialized account does not become uninitialized.
 func patchAccount(u *state.TrieUpdate, r *genesis.AccountRecord) error {
 	a := r.Account
 	var old primitives.Account
@@ -98,7 +99,7 @@ func patchAccount(u *state.TrieUpdate, r *genesis.AccountRecord) error {
 	return nil
 }
 
-// patchContract sets the contract field of an account, unless it is uninitialized.
+// patchContract sets the contract field of an account, unless the account is uninitialized.
 func patchContract(u *state.TrieUpdate, id primitives.AccountID, to primitives.AccountContract) error {
 	var a primitives.Account
 	if found, err := u.Account(id, &a); !found || err != nil || a.Contract == to || !a.IsInitialized() {
@@ -131,8 +132,8 @@ func Waits(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 }
 
 // MayWait returns whether a receipt can be stored as a postponed receipt or promise yield. Its id
-// must be unused. None of its inputs may have arrived, be awaited by another receipt, or be
-// listed twice. Otherwise two receipts would compete for one input, and the chunk that executes
+// must be unused. None of the receipt's inputs may have arrived, be awaited by another receipt, or
+// be listed twice. Otherwise two receipts would compete for one input, and the chunk that executes
 // the second receipt could not be applied.
 func MayWait(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
@@ -178,7 +179,7 @@ func patchPostponed(u *state.TrieUpdate, r *primitives.Receipt) error {
 	return nil
 }
 
-// patchKey writes an access key. A gas key gets all of its nonces.
+// patchKey writes an access key. patchKey gives a gas key all of its nonces.
 func patchKey(u *state.TrieUpdate, r *genesis.AccessKeyRecord) error {
 	u.SetAccessKey(r.AccountID, r.PublicKey, &r.AccessKey)
 	if r.AccessKey.GasKey == nil {
@@ -195,7 +196,7 @@ func patchKey(u *state.TrieUpdate, r *genesis.AccessKeyRecord) error {
 	return nil
 }
 
-// patchNonce removes a nonce of a gas key, unless the key exists and uses it.
+// patchNonce removes a nonce of a gas key, unless the key exists and uses that nonce.
 func patchNonce(u *state.TrieUpdate, r *genesis.GasKeyNonceRecord) error {
 	var key primitives.AccessKey
 	found, err := u.AccessKey(r.AccountID, r.PublicKey, &key)
@@ -206,8 +207,8 @@ func patchNonce(u *state.TrieUpdate, r *genesis.GasKeyNonceRecord) error {
 	return nil
 }
 
-// patchRemoval removes the state of a record. It removes an account together with its code, keys
-// and data, and a gas key together with its nonces.
+// patchRemoval removes the state of a record. patchRemoval removes an account together with its
+// code, keys and data, and a gas key together with its nonces.
 func patchRemoval(u *state.TrieUpdate, r genesis.Record) error {
 	switch r := r.(type) {
 	case *genesis.AccountRecord:

@@ -16,7 +16,8 @@ type Group interface {
 }
 
 // Candidates yields groups in turns. A group that still has transactions comes again after the
-// others, unless its last turn removed none. NextGroup returns nil at the end.
+// other groups, unless the group's last turn removed no transaction. NextGroup returns nil at the
+// end.
 type Candidates interface{ NextGroup() Group }
 
 // PrepareInput is everything that the choice of a new chunk's transactions depends on.
@@ -31,7 +32,7 @@ type PrepareInput struct {
 	Candidates Candidates
 
 	// Valid returns whether the block that a transaction refers to is an ancestor and recent
-	// enough. Fresh returns only whether it is recent enough.
+	// enough. Fresh returns only whether that block is recent enough.
 	Valid, Fresh func(*primitives.SignedTransaction) bool
 	// Stop is called before each group and returns true when the time is over. nil: no time limit.
 	Stop func() bool
@@ -152,7 +153,7 @@ func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 				return false, err
 			}
 			if gap && p.in.Fresh(tx) {
-				return false, nil // keep it in the pool, because the missing nonces may still arrive
+				return false, nil // keep the transaction in the pool, because the missing nonces may still arrive
 			}
 			if gap {
 				g.Pop()
@@ -184,9 +185,9 @@ func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 	}
 }
 
-// gap returns whether nonces before a strict nonce are missing. It returns false if the key does
-// not exist, which the full check reports. It does not record its read, because the transaction may
-// not be chosen.
+// gap returns whether nonces before a strict nonce are missing. gap returns false if the key does
+// not exist, which the full check reports. gap does not record its read, because Prepare may not
+// choose the transaction.
 func (p *preparation) gap(tx *primitives.SignedTransaction) (bool, error) {
 	stored, found, err := p.u.PeekNonce(tx.SignerID, tx.PublicKey.Handle(), tx.Nonce)
 	return found && tx.Nonce.Nonce > stored && tx.Nonce.Nonce-stored > 1, err
@@ -205,7 +206,7 @@ func (p *preparation) refused(tx *primitives.SignedTransaction) bool {
 }
 
 // charge charges the signer if the transaction is valid in a block at the height after PrevHeight.
-// It returns the gas that the transaction's conversion burns.
+// charge returns the gas that the transaction's conversion burns.
 func (p *preparation) charge(tx *primitives.Transaction) (primitives.Gas, *primitives.InvalidTxError, error) {
 	var s signer
 	handle := tx.PublicKey.Handle()

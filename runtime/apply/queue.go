@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// delayedQueue is the queue of receipts that wait for a later chunk. It also counts the gas and
-// bytes that entered and left the queue in this chunk.
+// delayedQueue is the queue of receipts that wait for a later chunk. delayedQueue also counts the
+// gas and bytes that entered and left the queue in this chunk.
 type delayedQueue struct {
 	state.QueueIndices
 	inGas, outGas     primitives.Gas
@@ -45,7 +45,7 @@ func addCounts(gas *primitives.Gas, bytes *uint64, m primitives.ReceiptMetadata)
 }
 
 // account adds the gas and bytes that entered the queue to the shard's congestion info and
-// subtracts those that left it.
+// subtracts the gas and bytes that left the queue.
 func (q *delayedQueue) account(a congestion.Account) error {
 	if err := a.AddDelayedGas(q.inGas); err != nil {
 		return err
@@ -59,10 +59,10 @@ func (q *delayedQueue) account(a congestion.Account) error {
 	return a.RemoveBytes(q.outBytes)
 }
 
-// popDelayed removes the next receipt of this shard from the delayed queue and returns it. It
-// returns nil at the end of the queue, or if the recorded size has reached its limit. After a
-// split, both child shards have the whole queue of the parent. So popDelayed discards receipts of
-// the sibling shard.
+// popDelayed removes the next receipt of this shard from the delayed queue and returns it.
+// popDelayed returns nil at the end of the queue, or if the recorded size has reached its limit.
+// After a split, both child shards have the whole queue of the parent. So popDelayed discards
+// receipts of the sibling shard.
 func (c *chunk) popDelayed() (*primitives.Receipt, error) {
 	for !c.u.LimitExceeded() {
 		x, err := c.u.PopDelayed(&c.delayed.QueueIndices, c.delayed.peeked[c.delayed.First])
@@ -109,8 +109,8 @@ func (c *chunk) delayedReceipts() error {
 	return nil
 }
 
-// peekDelayed runs the next delayed receipts speculatively (runAhead). It does nothing while
-// receipts of its previous call are left.
+// peekDelayed runs the next delayed receipts speculatively (runAhead). peekDelayed does nothing
+// while receipts of its previous call are left.
 func (c *chunk) peekDelayed() error {
 	q := &c.delayed
 	if c.in.Par == nil || q.peeked[q.First] != nil || q.Len() < uint64(c.window.least) {

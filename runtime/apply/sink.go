@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// sink sends receipts to other shards (nearcore congestion_control.rs). It forwards receipts as far
-// as congestion control and the bandwidth scheduler allow. It stores the other receipts in buffers
-// in the state.
+// sink sends receipts to other shards (nearcore congestion_control.rs). A sink forwards receipts as
+// far as congestion control and the bandwidth scheduler allow. A sink stores the remaining receipts
+// in buffers in the state.
 type sink struct {
 	params    bandwidth.Params
 	grants    bandwidth.Grants
@@ -26,7 +26,7 @@ type sink struct {
 	outgoing  []*primitives.Receipt
 }
 
-// link has the limits towards one shard and the receipts that were forwarded to it.
+// link has the limits towards one shard and the receipts that were forwarded to that shard.
 type link struct {
 	limit    congestion.Limit
 	receipts []*primitives.Receipt
@@ -96,7 +96,8 @@ func target(l primitives.ShardLayout, r *primitives.Receipt) (primitives.ShardIn
 	return l.Index(id)
 }
 
-// send forwards a receipt, or buffers it if a limit is reached. It returns whether it was forwarded.
+// send forwards a receipt, or buffers it if a limit is reached. send returns whether it forwarded
+// the receipt.
 func (c *chunk) send(r *primitives.Receipt) (forwarded bool, err error) {
 	gas, err := fees.ReceiptGas(c.cfg, r)
 	if err != nil {
@@ -171,8 +172,8 @@ func (s *sink) groupsOf(to primitives.ShardID) *state.Groups {
 	return nil
 }
 
-// forwardBuffers sends receipts that were buffered in earlier chunks: first towards the parents of
-// split shards, then in layout order.
+// forwardBuffers sends receipts that previous chunks of the shard have buffered: first towards the
+// parents of split shards, then in layout order.
 func (c *chunk) forwardBuffers() error {
 	empty := true
 	for _, ids := range [...][]primitives.ShardID{c.in.Layout.SplitParents(), c.in.Layout.ShardIDs()} {
@@ -189,8 +190,8 @@ func (c *chunk) forwardBuffers() error {
 	return nil
 }
 
-// forwardBuffer sends receipts from one buffer until one does not fit. It also reads, and thus
-// records, the receipt that does not fit.
+// forwardBuffer sends receipts from one buffer until a receipt does not fit. forwardBuffer also
+// reads, and thus records, the receipt that does not fit.
 func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 	account := congestion.Account{Info: &c.own}
 	q := c.buffers.To(shard)
@@ -241,7 +242,7 @@ func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 }
 
 // metadata returns the gas and size that a stored receipt added to the congestion info when it was
-// stored. For a receipt without stored metadata it computes them.
+// stored. For a receipt without stored metadata, metadata computes the gas and size.
 func metadata(cfg *parameters.RuntimeConfig, x *primitives.StoredReceipt) (primitives.ReceiptMetadata, error) {
 	if x.HasMetadata {
 		return x.Metadata, nil

@@ -10,8 +10,8 @@ import (
 )
 
 // transactions turns the chunk's transactions into receipts, in order. Each transaction sees the
-// charges of those before it (nearcore lib.rs:1857). From feature UniqueChunkTransactions on,
-// further copies of a transaction have no effect.
+// charges of the transactions before it (nearcore lib.rs:1857). From feature
+// UniqueChunkTransactions on, further copies of a transaction have no effect.
 func (c *chunk) transactions() error {
 	made := len(c.in.Transactions) + len(c.in.Incoming)
 	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, made+made/16+16) // with spare capacity for local receipts
@@ -134,7 +134,7 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	return nil
 }
 
-// txReceipt holds all structs of a transaction's receipt, so that it costs one allocation.
+// txReceipt holds all structs of a transaction's receipt, so that the receipt costs one allocation.
 type txReceipt struct {
 	receipt primitives.Receipt
 	body    primitives.ActionReceipt
@@ -178,8 +178,8 @@ func (c *chunk) reject(tx *primitives.Transaction, hash primitives.Hash, e *prim
 	c.newOutcome(tx, hash).Status = invalidTxStatus(e)
 }
 
-// Pays returns whether transaction i would be charged if it were the first of the chunk: its
-// signature is valid and its signer can pay. Pays records no reads.
+// Pays returns whether transaction i would be charged if it were the first transaction of the
+// chunk: the signature is valid and the signer can pay. Pays records no reads.
 func (in *Input) Pays(i int) bool {
 	t, cfg := &in.Transactions[i], in.Block.Config
 	if !t.Valid || verify.Transaction(cfg, t.SignedTransaction, in.signature()) != nil {

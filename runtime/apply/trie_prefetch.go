@@ -14,11 +14,12 @@ const prefetchBatch = 32
 // prefetch prefetches trie nodes.
 //
 // The problem: a trie that is not resident loads nodes from disk or from a remote chain.
-// Transactions and receipts are applied one after the other, so each would wait for its own loads.
+// Transactions and receipts are applied one after the other, so each transaction or receipt would
+// wait for its own loads.
 //
 // Outline: before the chunk is applied, prefetch looks up the accounts and access keys that its
-// transactions and incoming receipts name. It does so in parallel, and in sorted order, because
-// neighbours are loaded together. Lookups go to the trie below the state update.
+// transactions and incoming receipts name. prefetch looks these keys up in parallel, and in sorted
+// order, because neighbours are loaded together. Lookups go to the trie below the state update.
 //
 // Invariants: nothing is recorded, so proofs and outcomes do not depend on prefetching. Errors
 // are ignored: the lookup fails again when Apply needs the value, and Apply reports the error

@@ -42,10 +42,10 @@ func (c *chunk) updateValidators() error {
 	return nil
 }
 
-// returnStake adds the reward to the locked balance. It unlocks the stake that neither the last
-// three epochs nor the last proposal need. An uninitialized account has no stake and is handled
-// like a missing one. It can exist if a former validator deleted its account and the same id
-// received a transfer later.
+// returnStake adds the reward to the locked balance. returnStake unlocks the stake that neither the
+// last three epochs nor the last proposal need. An uninitialized account has no stake, and
+// returnStake handles it like a missing account. The account of id can be uninitialized if a former
+// validator deleted it and the id received a transfer afterwards.
 func (c *chunk) returnStake(id primitives.AccountID, most, reward, proposal primitives.Balance) error {
 	var a primitives.Account
 	found, err := c.u.Account(id, &a)
@@ -101,8 +101,8 @@ func (c *chunk) payTreasury(id primitives.AccountID, rewards map[primitives.Acco
 	return nil
 }
 
-// proposeSplit decides whether the shard is large enough to be split. Its reads are recorded before
-// all others (nearcore chain/chain/src/runtime/mod.rs:581, 1727).
+// proposeSplit decides whether the shard is large enough to be split. The reads of proposeSplit are
+// recorded before all other reads of the chunk (nearcore chain/chain/src/runtime/mod.rs:581, 1727).
 func (c *chunk) proposeSplit() error {
 	rule, own := c.in.Split, c.in.Block.ShardID
 	if rule == nil {

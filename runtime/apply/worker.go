@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// worker runs one receipt at a time on an update. It collects in out the receipt's effects outside
-// of the update, so that a receipt can run before its turn.
+// worker runs one receipt at a time on an update. A worker collects in out the receipt's effects
+// outside of the update, so that a receipt can run before its turn.
 type worker struct {
 	block  *action.Block
 	layout primitives.ShardLayout
@@ -25,7 +25,7 @@ type worker struct {
 // executed is the result of running a receipt, without the receipt's writes.
 type executed struct {
 	balances
-	done      bool // outcome is set: the receipt, or one that waited for it, was executed
+	done      bool // outcome is set: the receipt, or a receipt that waited for it, was executed
 	outcome   primitives.OutcomeWithID
 	sends     []*primitives.Receipt
 	instant   []*primitives.Receipt
@@ -41,9 +41,9 @@ func (w *worker) reset() {
 	w.out = executed{sends: sends, instant: instant}
 }
 
-// run processes a receipt (nearcore lib.rs:1288). It executes the receipt if all of its inputs have
-// arrived, and otherwise stores it. If the receipt brings the last input of a stored receipt, run
-// executes the stored one.
+// run processes a receipt (nearcore lib.rs:1288). run executes the receipt if all inputs of the
+// receipt have arrived, and otherwise stores the receipt. If the receipt brings the last input of a
+// stored receipt, run executes the stored receipt.
 func (w *worker) run(b *action.Block, l primitives.ShardLayout, u *state.TrieUpdate, r *primitives.Receipt) error {
 	w.block, w.layout, w.u = b, l, u
 	switch body := r.Body.(type) {
@@ -69,8 +69,8 @@ func (w *worker) postponed(r *primitives.Receipt) error {
 	return nil
 }
 
-// actions executes an action receipt if all of its inputs have arrived. Otherwise it stores the
-// receipt.
+// actions executes an action receipt if all of its inputs have arrived. Otherwise actions stores
+// the receipt.
 func (w *worker) actions(r *primitives.Receipt, body *primitives.ActionReceipt) error {
 	missing := uint32(0)
 	for _, id := range body.InputDataIDs {
@@ -91,8 +91,8 @@ func (w *worker) actions(r *primitives.Receipt, body *primitives.ActionReceipt) 
 	return w.postponed(r)
 }
 
-// data stores an input. If it was the last input that a postponed receipt waited for, data
-// executes that receipt.
+// data stores an input. If the stored input was the last input that a postponed receipt waited for,
+// data executes that receipt.
 func (w *worker) data(r *primitives.Receipt, body *primitives.DataReceipt) error {
 	to := r.ReceiverID
 	w.u.SetReceivedData(to, body.DataID, body.Data)
@@ -132,7 +132,7 @@ func (w *worker) executeStored(r *primitives.Receipt) error {
 	return w.execute(r, body)
 }
 
-// storeYield stores a promise yield until it is resumed.
+// storeYield stores a promise yield until a receipt resumes the yield.
 func (w *worker) storeYield(r *primitives.Receipt, body *primitives.ActionReceipt) error {
 	if len(body.InputDataIDs) != 1 {
 		return state.Inconsistent("promise yield %v waits for %d inputs", r.ID, len(body.InputDataIDs))
@@ -141,8 +141,8 @@ func (w *worker) storeYield(r *primitives.Receipt, body *primitives.ActionReceip
 	return w.postponed(r)
 }
 
-// resume executes the yield that the resume is for. Later resumes of the same yield, and a timeout
-// after a resume, are ignored.
+// resume executes the yield that the resume is for. resume ignores further resumes of that yield,
+// and a timeout after a resume.
 func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) error {
 	to, data := r.ReceiverID, body.DataID
 	if body.Data == nil { // the yield has timed out
@@ -173,8 +173,8 @@ func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) err
 	return w.executeStored(yield)
 }
 
-// distribute stores a global contract, unless the shard has a newer version. Then it forwards the
-// contract to the next shard that lacks it (nearcore global_contracts.rs:109).
+// distribute stores a global contract, unless the shard has a newer version. Then distribute
+// forwards the contract to the next shard that lacks it (nearcore global_contracts.rs:109).
 func (w *worker) distribute(r *primitives.Receipt, d *primitives.GlobalContractDistribution) error {
 	known, err := w.u.GlobalNonce(&d.ID)
 	if err != nil {
@@ -305,7 +305,7 @@ func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) 
 }
 
 // metadata returns the part of an outcome that is not hashed. If an action was not reached,
-// metadata states that the account had no contract before it.
+// metadata states that the account had no contract before that action.
 func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	res := &w.exec.Result
 	if !w.block.Config.Version.Has(parameters.ExecutionMetadataV4) {
@@ -318,7 +318,7 @@ func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 }
 
 // reward pays the receiver its share of the gas that its contract burnt, even if the receipt
-// failed. It pays nothing if the account no longer exists.
+// failed. reward pays nothing if the account no longer exists.
 func (w *worker) reward(r *primitives.Receipt, inVM primitives.Gas, price primitives.Balance) error {
 	if inVM == 0 {
 		return nil
@@ -375,8 +375,8 @@ func (w *worker) route(r *primitives.Receipt, body *primitives.ActionReceipt) {
 	out.outcome.ReceiptIDs = ids
 }
 
-// answers returns the data receipts with the result of r. Their data is the returned value; empty
-// if r returned no value, and nil if r failed.
+// answers returns the data receipts with the result of r. The data in these receipts is the value
+// that r returned; empty if r returned no value, and nil if r failed.
 func (w *worker) answers(r *primitives.Receipt, body *primitives.ActionReceipt) []*primitives.Receipt {
 	res := &w.exec.Result
 	var data []byte

@@ -16,5 +16,6 @@
 //
 // Every link gets a base grant without a request. A shard that needs more requests it in its chunk
 // header. The scheduler serves requests of links with the largest allowance first and shuffles
-// requests with equal allowances. It spreads the remaining bandwidth over the open links.
+// requests with equal allowances. The scheduler spreads the remaining bandwidth over the open
+// links.
 package bandwidth

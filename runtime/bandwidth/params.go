@@ -24,8 +24,8 @@ type Params struct {
 	MaxAllowance   uint64
 }
 
-// NewParams returns the parameters for a number of shards. It chooses Base so that one link of a
-// shard can have the largest grant while all its other links have Base.
+// NewParams returns the parameters for a number of shards. NewParams chooses Base so that one link
+// of a shard can have the largest grant while all other links of the shard have Base.
 func NewParams(c *parameters.RuntimeConfig, numShards int) (Params, error) {
 	s := &c.BandwidthScheduler
 	p := Params{

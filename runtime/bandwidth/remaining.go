@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// endpoint is a sending or receiving shard. left is the rest of its budget in bytes. links is the
-// number of its open links that have not got a part of the rest yet.
+// endpoint is a sending or receiving shard. left is the rest of the shard's budget in bytes. links
+// is the number of the shard's open links that have not got a part of the rest yet.
 type endpoint struct {
 	left, links uint64
 }
@@ -28,8 +28,9 @@ func (s *scheduler) distributeRemaining() {
 
 // distributeRemaining divides budgets among open links (nearcore distribute_remaining.rs). Senders
 // and receivers with the least budget per link go first. The order is computed once, at the start;
-// of endpoints with equal shares the lower index goes first. Each link gets the smaller share of
-// its two endpoints. Both endpoints then divide what is left among their remaining links.
+// of endpoints with equal shares the lower index goes first. Each link gets the smaller of the
+// shares of its two endpoints. Each endpoint then divides the rest of its budget among its
+// remaining links.
 func distributeRemaining(sendBudget, receiveBudget []uint64, open []bool) []uint64 {
 	n := len(sendBudget)
 	senders, receivers := make([]endpoint, n), make([]endpoint, n)

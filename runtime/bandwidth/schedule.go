@@ -13,7 +13,7 @@ import (
 type Status struct {
 	Shard primitives.ShardID
 	// Missing is set if the block has no new chunk of the shard. The shard then sends no receipts,
-	// and has not received those that were sent to it.
+	// and has not received the receipts that were sent to the shard.
 	Missing        bool
 	FullyCongested bool
 	AllowedSender  primitives.ShardID // the only shard that may send to Shard while FullyCongested
@@ -27,7 +27,7 @@ func NewStatus(shard primitives.ShardID, c *congestion.Control) Status {
 	}
 }
 
-// SenderRequests are the requests in the header of one shard's chunk, in their order there.
+// SenderRequests are the requests in the header of one shard's chunk, in the order of the header.
 type SenderRequests struct {
 	Shard    primitives.ShardID
 	Requests []primitives.BandwidthRequest
@@ -37,10 +37,11 @@ type SenderRequests struct {
 // shards outside of the layout are ignored.
 type Input struct {
 	Params   Params
-	Shards   []primitives.ShardID // all shards of the layout, in its order; at least one
+	Shards   []primitives.ShardID // all shards of the layout, in the order of the layout; at least one
 	Statuses []Status             // a shard without a Status receives nothing
 	// Requests are the requests in the headers of all chunks in the block, including the old
-	// headers of missing chunks. They may be in any order. Each sender has at most one entry.
+	// headers of missing chunks. The senders may be in any order. Each sender has at most one
+	// entry.
 	Requests []SenderRequests
 	Seed     primitives.Hash // prev_block_hash: breaks ties
 }
@@ -83,12 +84,12 @@ type request struct {
 	total     uint64
 	bitmap    uint64
 	allowance uint64 // allowance of the link when the request was queued
-	order     uint64 // number of requests that were queued earlier
+	order     uint64 // number of requests that were queued before this request
 }
 
 // Schedule runs the scheduler for one height (nearcore BandwidthScheduler::run and mod.rs:45). It
-// returns the grants and the state that follows prev. A shard whose chunk is missing runs it too.
-// Schedule neither keeps nor changes in and prev.
+// returns the grants and the state that follows prev. A shard whose chunk is missing runs the
+// scheduler too. Schedule neither keeps nor changes in and prev.
 func Schedule(prev *State, in *Input) (State, Grants) {
 	n := len(in.Shards)
 	s := &scheduler{
@@ -148,7 +149,8 @@ func (s *scheduler) openLinks(in *Input) {
 	}
 }
 
-// tryGrant grants bytes on a link if the link is open and both ends have that much budget left.
+// tryGrant grants bytes on a link if the link is open and each of its two ends has at least that
+// budget left.
 func (s *scheduler) tryGrant(link int, bytes uint64) bool {
 	send, receive := &s.sendBudget[link/s.n], &s.receiveBudget[link%s.n]
 	if !s.open[link] || *send < bytes || *receive < bytes {
@@ -187,8 +189,8 @@ func (s *scheduler) enqueue(in *Input) {
 	}
 }
 
-// settle removes from q.bitmap the values that are at most q.total. It returns false if no value is
-// left.
+// settle removes from q.bitmap the values that are at most q.total. settle returns false if no
+// value is left.
 func (s *scheduler) settle(q *request) bool {
 	for q.bitmap != 0 && s.values[bits.TrailingZeros64(q.bitmap)] <= q.total {
 		q.bitmap &= q.bitmap - 1
@@ -197,8 +199,8 @@ func (s *scheduler) settle(q *request) bool {
 }
 
 // grantRequests grants requests in rounds. A round takes the requests whose links have the greatest
-// allowance and shuffles them. It raises each grant to the next value of the request's bitmap, and
-// queues the request again. If the value exceeds a budget, the request is dropped.
+// allowance and shuffles them. The round raises each grant to the next value of the request's
+// bitmap, and queues the request again. If the value exceeds a budget, the request is dropped.
 func (s *scheduler) grantRequests() {
 	for len(s.queue) > 0 {
 		top := s.queue[0].allowance

@@ -20,11 +20,11 @@ const Unlimited primitives.Gas = math.MaxUint64
 
 // Admission has the clamps that Forward applies to a receipt.
 type Admission struct {
-	// MaxGas clamps the gas of a receipt before the gas is compared with the limit. It is
+	// MaxGas clamps the gas of a receipt before the gas is compared with the limit. MaxGas is
 	// AllowedShardOutgoingGas from feature ClampOutgoingGasAdmission on, and Unlimited before.
 	MaxGas primitives.Gas
-	// MaxSize clamps the size of a receipt before the size is compared with the limit. It is
-	// MaxReceiptSize. Receipts above it exist, and no grant would cover them.
+	// MaxSize clamps the size of a receipt before the size is compared with the limit. MaxSize is
+	// the parameter MaxReceiptSize. Receipts above that size exist, and no grant would cover them.
 	MaxSize uint64
 }
 
@@ -37,9 +37,9 @@ func NewAdmission(c *parameters.RuntimeConfig) Admission {
 	return a
 }
 
-// Forward returns whether a receipt with this congestion gas and size may leave. If so, it
-// subtracts both from the limit (nearcore congestion_control.rs try_forward). Forward compares the
-// clamped gas with the limit, but subtracts all of the gas, down to 0.
+// Forward returns whether a receipt with this congestion gas and size may leave. If so, Forward
+// subtracts gas and size from the limit (nearcore congestion_control.rs try_forward). Forward
+// compares the clamped gas with the limit, but subtracts all of the gas, down to 0.
 func (l *Limit) Forward(a Admission, gas primitives.Gas, size uint64) bool {
 	size = min(size, a.MaxSize)
 	if min(gas, a.MaxGas) > l.Gas || size > l.Size {

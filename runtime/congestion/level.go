@@ -39,7 +39,7 @@ func (c *Control) MemoryLevel() float64 {
 }
 
 // MissedLevel returns the number of missed chunks divided by MaxCongestionMissedChunks. If only one
-// chunk was missed, it returns 0.
+// chunk was missed, MissedLevel returns 0.
 func (c *Control) MissedLevel() float64 {
 	if c.Missed <= 1 {
 		return 0
@@ -68,11 +68,12 @@ func (c *Control) ProcessTxLimit() primitives.Gas {
 	return mixGas(c.Config.MaxTxGas, c.Config.MinTxGas, c.IncomingLevel())
 }
 
-// Refusal is the reason why a shard accepts no transactions. The zero value means that it accepts them.
+// Refusal is the reason why a shard accepts no transactions. The zero value means that the shard
+// accepts transactions.
 type Refusal struct {
 	Refused bool
-	// Stuck means that the shard has missed Missed chunks (ShardStuck). Otherwise its congestion level is
-	// Level (ShardCongested).
+	// Stuck means that the shard has missed Missed chunks (ShardStuck). If Stuck is false, the
+	// shard's congestion level is Level (ShardCongested).
 	Stuck  bool
 	Missed uint64
 	Level  float64
@@ -91,9 +92,9 @@ func (c *Control) RefusesTransactions() Refusal {
 	return Refusal{Refused: true, Level: level}
 }
 
-// AllowedShard returns the shard that may send to the shard with index own while that one is fully
-// congested. The shards take turns in layout order, by height. Every chunk sets its allowed shard,
-// even if its shard is not congested (congestion_info.rs finalize_allowed_shard).
+// AllowedShard returns the shard that may send to the shard with index own while that shard is
+// fully congested. The shards take turns in layout order, by height. Every chunk sets an allowed
+// shard, even if the chunk's shard is not congested (congestion_info.rs finalize_allowed_shard).
 func AllowedShard(height primitives.Height, own primitives.ShardIndex, shards []primitives.ShardID) primitives.ShardID {
 	turn := uint64(height) + uint64(own) // wraps around, as in nearcore
 	return shards[turn%uint64(len(shards))]

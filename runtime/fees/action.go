@@ -38,9 +38,9 @@ func sendPart(senderIsReceiver bool) part {
 }
 
 // Send returns the cost of sending an action (one step of nearcore's total_send_fees,
-// config.rs:71). The cost of a delegate action includes that of sending its inner actions to the
-// inner receiver. senderIsReceiver compares the outer sender and receiver. It applies to the inner
-// actions too, as in nearcore.
+// config.rs:71). The cost of a delegate action includes the cost of sending its inner actions to
+// the inner receiver. senderIsReceiver compares the outer sender and receiver. As in nearcore, Send
+// applies senderIsReceiver to the inner actions too.
 func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	p := sendPart(senderIsReceiver)
 	if in, ok := delegated(a); ok {
@@ -55,7 +55,7 @@ func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Actio
 }
 
 // Exec returns the cost of executing an action (nearcore exec_fee, config.rs:279). The cost of a
-// delegate action does not include that of its inner actions.
+// delegate action does not include the cost of its inner actions.
 func Exec(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	return flat(c, exec, a, receiver)
 }
@@ -111,7 +111,7 @@ func linear(fees *parameters.Fees, p part, base, perUnit parameters.ActionCost, 
 
 // transfer returns the fee of a transfer (core/parameters/src/cost.rs:722). A transfer to an
 // implicit id also pays for creating the account, even if the account exists. If the id is
-// NEAR-implicit, it also pays for adding the key.
+// NEAR-implicit, the transfer also pays for adding the key.
 func transfer(c *parameters.RuntimeConfig, p part, receiver primitives.AccountID) (parameters.Cost, error) {
 	cost := p.of(c.Fees.Fee(parameters.ActionTransfer))
 	kind := receiver.Kind(c.Version.Has(parameters.UniversalAccounts))

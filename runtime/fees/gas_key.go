@@ -8,7 +8,7 @@ import (
 // Lengths that the fees of gas keys are computed from, in bytes (nearcore
 // core/primitives-core/src/account.rs:481, trie_key.rs:13).
 const (
-	gasKeyInfoBytes = 16 + 2     // length of the balance, plus that of the number of nonces
+	gasKeyInfoBytes = 16 + 2     // length of the balance, plus the length of the number of nonces
 	minGasKeyBytes  = 8 + 1 + 18 // nonce, tag, info: a full-access gas key
 	nonceValueBytes = 8          // length of a nonce
 )
@@ -24,7 +24,7 @@ func GasKeyTransferSend(fees *parameters.Fees, senderIsReceiver bool, keyLen int
 	return gasKeyFee(fees, p, parameters.ActionGasKeyTransferBase, 1, uint64(keyLen))
 }
 
-// GasKeyTransferExec returns the execution fee of TransferToGasKey and WithdrawFromGasKey. It
+// GasKeyTransferExec returns the execution fee of TransferToGasKey and WithdrawFromGasKey. The fee
 // counts the trie key and the smallest access key record.
 func GasKeyTransferExec(fees *parameters.Fees, accountLen, keyLen int) (GasKeyFee, error) {
 	n := uint64(primitives.AccessKeyKeyLen(accountLen, keyLen)) + minGasKeyBytes
@@ -32,13 +32,13 @@ func GasKeyTransferExec(fees *parameters.Fees, accountLen, keyLen int) (GasKeyFe
 }
 
 // GasKeyAddSend returns the send fee that adding a gas key costs in addition to adding an ordinary
-// key. It pays for the bytes of the gas key info.
+// key. This fee pays for the bytes of the gas key info.
 func GasKeyAddSend(fees *parameters.Fees, senderIsReceiver bool) (parameters.Cost, error) {
 	return sendPart(senderIsReceiver).of(fees.Fee(parameters.ActionGasKeyByte)).Mul(gasKeyInfoBytes)
 }
 
 // GasKeyAddExec returns the execution fee that adding a gas key costs in addition to adding an
-// ordinary key. It pays for one write per nonce and for the bytes of these writes.
+// ordinary key. This fee pays for one write per nonce and for the bytes of these writes.
 func GasKeyAddExec(fees *parameters.Fees, accountLen, keyLen int, numNonces uint16) (GasKeyFee, error) {
 	row := uint64(primitives.GasKeyNonceKeyLen(accountLen, keyLen)) + nonceValueBytes
 	return gasKeyFee(fees, exec, parameters.ActionGasKeyNonceWriteBase, uint64(numNonces), row*uint64(numNonces))
@@ -55,8 +55,8 @@ func gasKeyFee(fees *parameters.Fees, p part, base parameters.ActionCost, times,
 }
 
 // NonceRowsRemoval returns the compute of removing the nonces of a gas key by DeleteKey or
-// DeleteAccount. count is the number of nonces, keyBytes the total length of their trie keys. The
-// removal costs no gas (runtime/runtime/src/config.rs storage_removes_compute).
+// DeleteAccount. count is the number of nonces, keyBytes the total length of the nonces' trie keys.
+// The removal costs no gas (runtime/runtime/src/config.rs storage_removes_compute).
 func NonceRowsRemoval(c *parameters.RuntimeConfig, count, keyBytes uint64) (parameters.Compute, error) {
 	return storageRemovals(c, count, keyBytes, count*nonceValueBytes)
 }

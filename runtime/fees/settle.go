@@ -17,23 +17,23 @@ type Executed struct {
 
 // Settlement is what an executed action receipt burns and refunds.
 type Settlement struct {
-	BurnPrice     primitives.Balance // the lower of the price paid and the current one
+	BurnPrice     primitives.Balance // the lower of the price paid and the current price
 	GasRefund     primitives.Balance // yoctoNEAR to the signer; 0: no refund
 	DepositRefund primitives.Balance // yoctoNEAR to refund_to or the predecessor; 0: no refund
 	// CreationCharge is the part of the gas refund that is burnt instead, so that a new account
 	// costs at least AccountCreationCharge. GasRefund does not include it.
 	CreationCharge primitives.Balance
-	// TokensBurnt is the tokens_burnt of the outcome, except for tokens that actions burn. It is
-	// the sum of GasBurnt at BurnPrice, the refund penalty and CreationCharge.
+	// TokensBurnt is the tokens_burnt of the outcome, except for tokens that actions burn.
+	// TokensBurnt is the sum of GasBurnt at BurnPrice, the refund penalty and CreationCharge.
 	TokensBurnt primitives.Balance
-	// OtherBurnt are the deposits of a failed refund. They are lost.
+	// OtherBurnt are the deposits of a failed refund. These deposits are lost.
 	OtherBurnt primitives.Balance
 }
 
 // Settle computes what the receipt r burns and refunds. x describes its execution; price is the
 // current gas price (nearcore refund_unspent_gas_and_deposits, lib.rs:1151). Refund receipts come
-// from the system account. They are free and are not refunded. Settle returns ErrOverflow on
-// overflow, and if the receipt used more gas than is attached to it.
+// from the system account. Refund receipts are free, and Settle refunds nothing for them. Settle
+// returns ErrOverflow on overflow, and if the receipt used more gas than is attached to it.
 func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives.Balance, x Executed) (Settlement, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -107,8 +107,9 @@ func refundPenalty(f *parameters.Fees, gross primitives.Gas) primitives.Gas {
 	return min(max(primitives.Gas(relative.Lo), f.MinGasRefundPenalty), gross)
 }
 
-// Reward returns the receiver's reward: its share of the gas burnt in the VM, rounded down, at the
-// burn price. The reward reduces the chunk's burnt balance, not the tokens burnt of the outcome.
+// Reward returns the receiver's reward: the receiver's share of the gas burnt in the VM, rounded
+// down, at the burn price. The reward reduces the chunk's burnt balance, not the tokens burnt of
+// the outcome.
 func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice primitives.Balance) (primitives.Balance, error) {
 	ratio := c.Fees.BurntGasReward
 	share, err := parameters.GasCost(burntInVM).Mul(uint64(ratio.Num))
@@ -123,8 +124,8 @@ func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice pri
 }
 
 // GlobalDeployBurn returns the tokens, in yoctoNEAR, that deploying a global contract burns for its
-// storage on all shards. It saturates, as in nearcore (global_contracts.rs:33). A saturated amount
-// appears only in the error text of a failed action.
+// storage on all shards. The result saturates, as in nearcore (global_contracts.rs:33). A saturated
+// amount appears only in the error text of a failed action.
 func GlobalDeployBurn(c *parameters.RuntimeConfig, codeLen int) primitives.Balance {
 	burn, ok := c.Fees.GlobalContractStorageAmountPerByte.Mul64(uint64(codeLen))
 	if !ok {
@@ -133,8 +134,8 @@ func GlobalDeployBurn(c *parameters.RuntimeConfig, codeLen int) primitives.Balan
 	return burn
 }
 
-// DistributionCompute returns the compute of storing a global contract on a shard. It costs no gas
-// (global_contracts.rs:223).
+// DistributionCompute returns the compute of storing a global contract on a shard. Storing costs no
+// gas (global_contracts.rs:223).
 func DistributionCompute(c *parameters.RuntimeConfig, codeLen int) (parameters.Compute, error) {
 	perByte, err := parameters.Cost{Compute: c.Fees.DeployGlobalContractExecutionPerByte}.Mul(uint64(codeLen))
 	if err != nil {

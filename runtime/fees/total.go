@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TotalSend sums Send over actions, without the receipt that carries them (nearcore
-// total_send_fees).
+// TotalSend sums Send over actions, without the cost of the receipt that carries the actions
+// (nearcore total_send_fees).
 func TotalSend(c *parameters.RuntimeConfig, senderIsReceiver bool, actions []primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
@@ -24,7 +24,7 @@ func TotalSend(c *parameters.RuntimeConfig, senderIsReceiver bool, actions []pri
 }
 
 // PrepaidSend sums what delegate actions pay in advance for sending their inner actions from the
-// inner sender to the inner receiver (nearcore total_prepaid_send_fees). Other actions count 0:
+// inner sender to the inner receiver (nearcore total_prepaid_send_fees). All other actions count 0:
 // their send cost is burnt when they are sent.
 func PrepaidSend(c *parameters.RuntimeConfig, actions []primitives.Action) (parameters.Cost, error) {
 	var sum parameters.Cost
@@ -44,9 +44,10 @@ func PrepaidSend(c *parameters.RuntimeConfig, actions []primitives.Action) (para
 	return sum, nil
 }
 
-// PrepaidExec sums Exec over actions. For a delegate action it adds the execution cost of the inner
-// actions and of the receipt that will carry them (nearcore total_prepaid_exec_fees). It does not
-// include the receipt that carries the outer actions.
+// PrepaidExec sums Exec over actions. For a delegate action, PrepaidExec adds the execution cost of
+// the inner actions and of the receipt that will carry the inner actions (nearcore
+// total_prepaid_exec_fees). PrepaidExec does not include the receipt that carries the outer
+// actions.
 func PrepaidExec(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
@@ -79,8 +80,8 @@ func NewReceiptExec(c *parameters.RuntimeConfig) parameters.Cost {
 	return c.Fees.Fee(parameters.ActionNewActionReceipt).Exec
 }
 
-// PrepaidGas returns the gas attached to function calls, including inner ones (nearcore
-// total_prepaid_gas). TotalPrepaidGasExceeded limits it.
+// PrepaidGas returns the gas attached to function calls, including calls in delegate actions
+// (nearcore total_prepaid_gas). TotalPrepaidGasExceeded limits it.
 func PrepaidGas(actions []primitives.Action) (primitives.Gas, error) {
 	var sum primitives.Gas
 	for _, a := range actions {
@@ -101,7 +102,7 @@ func PrepaidGas(actions []primitives.Action) (primitives.Gas, error) {
 }
 
 // Deposit returns the deposit of action a. Function calls, transfers, state inits and transfers to
-// gas keys have one; it is 0 for all other actions.
+// gas keys have a deposit. The result is 0 for all other actions.
 func Deposit(a primitives.Action) primitives.Balance {
 	switch a := a.(type) {
 	case *primitives.Transfer:
@@ -165,9 +166,9 @@ func attached(c *parameters.RuntimeConfig, actions []primitives.Action, receiver
 	return gas, nil
 }
 
-// ReceiptGas returns the gas with which congestion control counts a receipt. It is the attached gas
-// of an action receipt, and 0 for a data receipt, yield, resume or distribution. The metadata of
-// queued receipts stores this value.
+// ReceiptGas returns the gas with which congestion control counts a receipt. The result is the
+// attached gas of an action receipt, and 0 for a data receipt, yield, resume or distribution. The
+// metadata of queued receipts stores this value.
 func ReceiptGas(c *parameters.RuntimeConfig, r *primitives.Receipt) (primitives.Gas, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || a.Yield {

@@ -63,9 +63,9 @@ func TxCost(c *parameters.RuntimeConfig, t *primitives.Transaction, price primit
 	return cost, nil
 }
 
-// SignatureVerification returns what the signer burns for the verification of its own signature and
-// those of the delegate actions. It is nothing for the classical schemes, and 100 Ggas for each
-// ML-DSA-65 signature (PostQuantumSignatures).
+// SignatureVerification returns what the signer burns for the verification of the transaction's
+// signature and of the delegate actions' signatures. The amount is 0 for the classical schemes, and
+// 100 Ggas for each ML-DSA-65 signature (PostQuantumSignatures).
 func SignatureVerification(c *parameters.RuntimeConfig, signer primitives.PublicKey, actions []primitives.Action) (parameters.Cost, error) {
 	sum := c.Fees.SignatureVerification[signer.Type()]
 	for _, a := range actions {

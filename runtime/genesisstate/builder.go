@@ -38,15 +38,15 @@ type shard struct {
 }
 
 // entry is a key with its value. number counts the entries of the shard. If several entries have
-// the same key, the last one is kept.
+// the same key, the last entry is kept.
 type entry struct {
 	key, value []byte
 	number     uint32
 }
 
 // NewBuilder returns a builder for a chain whose genesis has config c and this layout. Versions
-// before 85 have the same storage constants as 85, so the caller may pass the config of 85 for
-// them. Only the gas of delayed receipts would then differ.
+// before 85 have the storage constants of 85, so the caller may pass the config of 85 for a genesis
+// of such a version. Only the gas of delayed receipts would then differ.
 func NewBuilder(c *parameters.RuntimeConfig, layout primitives.ShardLayout) *Builder {
 	return &Builder{config: c, layout: layout, shards: make([]shard, layout.NumShards())}
 }
@@ -85,7 +85,8 @@ func (b *Builder) Add(r genesis.Record) error {
 			b.buf = borsh.AppendBytes(append(k, 1), r.Data)
 		}
 	case *genesis.PostponedReceiptRecord:
-		s.postponed = append(s.postponed, r.Receipt) // Finish stores them, when all data records are known
+		// Finish stores the postponed receipts, when all data records are known
+		s.postponed = append(s.postponed, r.Receipt)
 		return nil
 	case *genesis.DelayedReceiptRecord:
 		k = primitives.AppendDelayedReceiptKey(k, s.delayed)

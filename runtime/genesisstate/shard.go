@@ -14,14 +14,14 @@ import (
 // Shard is the initial state of a shard.
 type Shard struct {
 	ID primitives.ShardID
-	// Congestion is the congestion info of the shard's first chunk. It counts the delayed receipts,
-	// and its allowed shard is the shard itself.
+	// Congestion is the congestion info of the shard's first chunk. The congestion info counts the
+	// delayed receipts, and its allowed shard is the shard itself.
 	Congestion primitives.CongestionInfo
 	entries    []entry
 }
 
-// Pairs yields keys and values in strictly ascending order of keys. The caller must not change
-// them.
+// Pairs yields keys and values in strictly ascending order of keys. The caller must not change the
+// yielded slices.
 func (s *Shard) Pairs() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for i := range s.entries {
@@ -35,8 +35,8 @@ func (s *Shard) Pairs() iter.Seq2[[]byte, []byte] {
 // Len returns the number of pairs.
 func (s *Shard) Len() int { return len(s.entries) }
 
-// Finish returns the state of the shard at index i and releases its records. validators are all
-// validators of the chain.
+// Finish returns the state of the shard at index i and releases the records of that shard.
+// validators are all validators of the chain.
 func (b *Builder) Finish(i primitives.ShardIndex, validators []genesis.Validator) (*Shard, error) {
 	id, err := b.layout.IDAt(i)
 	if err != nil {
@@ -72,7 +72,7 @@ func (b *Builder) Finish(i primitives.ShardIndex, validators []genesis.Validator
 }
 
 // State adds all records of g to b and returns the initial state of every shard, in layout order.
-// It is for a genesis small enough for memory.
+// State is for a genesis small enough for memory.
 func State(b *Builder, g *genesis.Genesis) ([]*Shard, error) {
 	for _, r := range g.Records {
 		if err := b.Add(r); err != nil {
@@ -127,16 +127,17 @@ func (s *shard) column(c primitives.TrieColumn) []entry {
 }
 
 // usageColumns are the columns that count in an account's storage usage besides the account itself.
-// If record is false, only the value counts. If it is true, the rest of the key after the account
-// id and NumExtraBytesRecord count too.
+// If record is false, only the value counts. If record is true, the rest of the key after the
+// account id and NumExtraBytesRecord count too.
 var usageColumns = []struct {
 	column primitives.TrieColumn
 	record bool
 }{{primitives.ColContractCode, false}, {primitives.ColAccessKey, true}, {primitives.ColContractData, true}}
 
-// recount writes the storage usage of every account. As in nearcore, it counts all records of the
-// account, even replaced ones. All four columns are sorted by account id, because the separator
-// after an id is smaller than any character of an id. So one pass over each column is enough.
+// recount writes the storage usage of every account. As in nearcore, recount counts all records of
+// the account, even replaced records. All four columns are sorted by account id, because the
+// separator after an id is smaller than any character of an id. So one pass over each column is
+// enough.
 func (b *Builder) recount(s *shard) error {
 	accounts := s.column(primitives.ColAccount)
 	rest := make([][]entry, len(usageColumns))
@@ -218,9 +219,9 @@ func (s *shard) lock(id primitives.AccountID, stake primitives.Balance) error {
 }
 
 // postpone stores the postponed receipts and the promise yields. For each input that has not been
-// received, it stores which receipt waits for it.
+// received, postpone stores which receipt waits for that input.
 func (s *shard) postpone() error {
-	known := shard{entries: s.entries} // sorted; the entries that put adds below are no received data
+	known := shard{entries: s.entries} // sorted entries; the entries that put adds below are no received data
 	var buf []byte
 	for _, r := range s.postponed {
 		a, ok := r.Body.(*primitives.ActionReceipt)

@@ -47,9 +47,9 @@ const (
 )
 
 // actionCosts holds nearcore's name of each cost and its value at version 85 (near-parameters
-// 0.38.0 res/runtime_configs). Function values applies the changes of later versions. The compute
-// of an execution cost is given if it differs from the gas. The compute of a send cost always
-// equals its gas.
+// 0.38.0 res/runtime_configs). Function values applies the changes of the versions after 85. The
+// compute of an execution cost is given if it differs from the gas. The compute of a send cost
+// always equals the gas of that cost.
 var actionCosts = [NumActionCosts]struct {
 	name                 string
 	sendSIR, sendNot     uint64 // gas to send, if the sender is the receiver (SIR) and if not

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// RuntimeConfig has all parameters of one version. It contains no pointers, so a copy is
-// independent. The RuntimeConfig that Get returns is shared and must not be changed. The field
-// names are nearcore's (core/parameters/src/config.rs).
+// RuntimeConfig has all parameters of one version. A RuntimeConfig contains no pointers, so a copy
+// is independent. The RuntimeConfig that Get returns is shared, so callers must not change it. The
+// field names are nearcore's (core/parameters/src/config.rs).
 type RuntimeConfig struct {
 	Version            Version
 	Fees               Fees
@@ -42,8 +42,8 @@ type Fees struct {
 	GasRefundPenalty             Ratio // share of the refunded gas that is burnt; 0 in all supported versions
 	MinGasRefundPenalty          primitives.Gas
 
-	// Compute that a distribution receipt uses to store a global contract on a shard. It costs no
-	// gas.
+	// Compute that a distribution receipt uses to store a global contract on a shard. Storing costs
+	// no gas.
 	DeployGlobalContractExecutionBase    Compute
 	DeployGlobalContractExecutionPerByte Compute
 
@@ -83,8 +83,8 @@ type Wasm struct {
 	// UniversalAccounts: ids that start with 0u are implicit. The action UniversalStateInit and its
 	// host functions exist (feature UniversalAccounts).
 	UniversalAccounts bool
-	// CanonicalUniversalStateInit: a universal state init must be in the encoding that its decoded
-	// value has, and its fees count that encoding (feature CanonicalUniversalStateInit).
+	// CanonicalUniversalStateInit: a universal state init must be in the canonical encoding of its
+	// decoded value, and the fees count that encoding (feature CanonicalUniversalStateInit).
 	CanonicalUniversalStateInit bool
 
 	Limits Limits
@@ -155,14 +155,14 @@ type CongestionControl struct {
 	MaxCongestionMemoryConsumption uint64 // size of queued receipts in bytes at which a shard is fully congested
 	MaxCongestionMissedChunks      uint64
 
-	// Gas that may be sent to a shard per chunk. It falls from the maximum to the minimum as the
-	// shard's congestion rises. To a fully congested shard only its allowed shard may send.
+	// Gas that may be sent to a shard per chunk. The gas falls from the maximum to the minimum as
+	// the shard's congestion rises. To a fully congested shard only its allowed shard may send.
 	MaxOutgoingGas          primitives.Gas
 	MinOutgoingGas          primitives.Gas
 	AllowedShardOutgoingGas primitives.Gas
 
-	// Gas for converting transactions per chunk. It falls as the shard's own incoming congestion
-	// rises.
+	// Gas for converting transactions per chunk. The gas falls as the shard's own incoming
+	// congestion rises.
 	MaxTxGas primitives.Gas
 	MinTxGas primitives.Gas
 
@@ -184,13 +184,13 @@ type Witness struct {
 // height.
 type BandwidthScheduler struct {
 	MaxShardBandwidth uint64 // maximum that one shard sends, and maximum that one shard receives
-	MaxSingleGrant    uint64 // maximum that one shard sends to another; at least MaxReceiptSize
+	MaxSingleGrant    uint64 // maximum that one shard sends to one other shard; at least MaxReceiptSize
 	MaxAllowance      uint64
-	MaxBaseBandwidth  uint64 // maximum that one shard sends to another without a request
+	MaxBaseBandwidth  uint64 // maximum that one shard sends to one other shard without a request
 }
 
 // Get returns the parameters of v, or ErrUnsupportedVersion. The value is shared: the caller must
-// copy it before changing it.
+// copy the value before changing it.
 func Get(v Version) (*RuntimeConfig, error) {
 	if !v.Supported() {
 		return nil, fmt.Errorf("%w: %v", ErrUnsupportedVersion, v)
@@ -199,9 +199,9 @@ func Get(v Version) (*RuntimeConfig, error) {
 }
 
 // ForGenesis returns the parameters with which the genesis state of version v is built and read. If
-// v is GenesisOnly, they are those of OldestProtocol: the costs of storage, the only ones that a
-// genesis state depends on, have not changed between these versions. Otherwise they are those of
-// Get.
+// v is GenesisOnly, ForGenesis returns the parameters of OldestProtocol: the costs of storage, the
+// only parameters on which a genesis state depends, have not changed between these versions.
+// Otherwise ForGenesis returns the parameters that Get returns.
 func ForGenesis(v Version) (*RuntimeConfig, error) {
 	if v.GenesisOnly() {
 		v.Protocol = OldestProtocol
@@ -209,8 +209,8 @@ func ForGenesis(v Version) (*RuntimeConfig, error) {
 	return Get(v)
 }
 
-// MustGet returns the parameters of v, which may be a version whose rules are not complete yet. It
-// panics if the parameters of v are not known. For tests and tools.
+// MustGet returns the parameters of v, which may be a version whose rules are not complete yet.
+// MustGet panics if the parameters of v are not known. For tests and tools.
 func MustGet(v Version) *RuntimeConfig {
 	table := juneConfigs
 	if v.Numbering == primitives.NumberingRelease {
@@ -237,8 +237,8 @@ func build(n primitives.Numbering) []RuntimeConfig {
 func (f *Fees) Fee(c ActionCost) *Fee { return &f.Action[c] }
 
 // MinReceiptWithFunctionCallGas returns the least gas that sending and executing a receipt with a
-// function call takes (nearcore min_receipt_with_function_call_gas). It bounds how many receipts an
-// amount of gas can create.
+// function call takes (nearcore min_receipt_with_function_call_gas). This gas bounds how many
+// receipts an amount of gas can create.
 func (f *Fees) MinReceiptWithFunctionCallGas() primitives.Gas {
 	return f.Action[ActionNewActionReceipt].MinSendAndExecGas() + f.Action[ActionFunctionCallBase].MinSendAndExecGas()
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Compute measures work against the compute limit of a chunk, in units of gas. It equals the gas of
-// the work, except for operations that take longer than their gas suggests (NEP-455). Compute is
-// never charged, stored or hashed.
+// Compute measures work against the compute limit of a chunk, in units of gas. Compute equals the
+// gas of the work, except for operations that take longer than their gas suggests (NEP-455).
+// Compute is never charged, stored or hashed.
 type Compute uint64
 
 // Cost is the cost of an operation: gas, which is paid, and compute, which counts against the

@@ -10,8 +10,8 @@ import (
 // (core/parameters/src/cost.rs:251 ExtCosts).
 type ExtCost uint8
 
-// The costs. A cost named Base is paid once per call. The other costs are paid per unit in their
-// name.
+// The costs. A cost named Base is paid once per call. Every other cost is paid per unit in the
+// cost's name.
 const (
 	ExtBase ExtCost = iota
 	ExtContractLoadingBase
@@ -121,9 +121,9 @@ const (
 )
 
 // extCosts holds nearcore's name of each cost and its value at version 85 (near-parameters 0.38.0
-// src/snapshots/…config_store__tests__85.json.snap). Function values applies the changes of later
-// versions. compute is set if it differs from the gas: these operations turned out slower than
-// their gas suggests (res/runtime_configs/parameters.snap).
+// src/snapshots/…config_store__tests__85.json.snap). Function values applies the changes of the
+// versions after 85. compute is set if the compute differs from the gas: such operations turned out
+// slower than their gas suggests (res/runtime_configs/parameters.snap).
 var extCosts = [NumExtCosts]struct {
 	name    string
 	gas     uint64

@@ -29,7 +29,8 @@ const (
 	SignedContractCodeResponse
 	ContinuousEpochSync
 
-	// Features that 86 introduces: the first one in june, the second one in release.
+	// Features that 86 introduces: the first feature in the numbering june, the second in the
+	// numbering release.
 	FixContractLoadingError
 	EnforcePerReceiptStorageProofLimit
 
@@ -47,7 +48,7 @@ const (
 	CanonicalUniversalStateInit
 	RefundRepeatedUniversalStateInitDeposit
 
-	// Features that are nightly in nearcore. They are not implemented.
+	// Features that are nightly in nearcore. This program does not implement these features.
 	FixContractLoadingCost
 	ShuffleShardAssignments
 	FixMLDSACostCharging
@@ -58,9 +59,9 @@ const (
 )
 
 // features holds, for each feature, its first version in each numbering; 0: the numbering does not
-// have it. The numbers of release are those of near-primitives-core 0.38.0 src/version.rs:632.
-// built is whether the feature's rule is implemented. Enabled returns true only if it is. The
-// parameters of a version do not depend on built.
+// have the feature. The numbers of release are from near-primitives-core 0.38.0 src/version.rs:632.
+// built is whether this program implements the feature's rule. Enabled returns true only if built
+// is true. The parameters of a version do not depend on built.
 var features = [numFeatures]struct {
 	name          string
 	june, release primitives.ProtocolVersion
@@ -115,9 +116,9 @@ func (f Feature) String() string {
 	return features[f].name
 }
 
-// Enabled returns whether f is in force at v. It returns false for features that are not
-// implemented, and for an unknown numbering. Supported rejects unknown numberings before any rule
-// is checked.
+// Enabled returns whether f is in force at v. Enabled returns false for features that this program
+// does not implement, and for an unknown numbering. Supported rejects unknown numberings before any
+// rule is checked.
 func Enabled(f Feature, v Version) bool { return features[f].built && v.includes(f) }
 
 // includes returns whether f belongs to v by version number, implemented or not. The parameters of

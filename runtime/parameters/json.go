@@ -11,9 +11,9 @@ import (
 type object map[string]any
 
 // AppendJSON appends runtime_config as in EXPERIMENTAL_protocol_config: keys ascending, no blanks,
-// u128 as strings. It omits compute costs and the parameters of gas keys, state inits, global
-// contracts and the bandwidth scheduler. A version in the numbering release has the fields of
-// near-parameters 0.38.0 src/view.rs. A version in the numbering june has only the fields of the
+// u128 as strings. AppendJSON omits compute costs and the parameters of gas keys, state inits,
+// global contracts and the bandwidth scheduler. A version in the numbering release has the fields
+// of near-parameters 0.38.0 src/view.rs. A version in the numbering june has only the fields of the
 // June build.
 func (c *RuntimeConfig) AppendJSON(b []byte) []byte {
 	text, err := json.Marshal(c.view())
@@ -188,8 +188,8 @@ func (c *CongestionControl) view() object {
 func (r Ratio) pair() [2]uint32 { return [2]uint32{r.Num, r.Den} }
 
 // decimal formats r as Rust prints a float: at least one digit after the point, no trailing zeros.
-// It is exact for denominators that are powers of ten, as all in use are. For others it stops after
-// nine digits.
+// The result is exact for denominators that are powers of ten, as all denominators in use are. For
+// any other denominator, decimal stops after nine digits.
 func (r Ratio) decimal() string {
 	b := append(strconv.AppendUint(nil, uint64(r.Num/r.Den), 10), '.')
 	rest := uint64(r.Num % r.Den)

@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// values returns the parameters of v: those of 85 with the changes of later versions
-// (near-parameters 0.38.0 res/runtime_configs: parameters.snap, 87.yaml, 88.yaml). If nearcore
-// switches a parameter together with a feature, values tests the feature. Otherwise it tests the
-// version number.
+// values returns the parameters of v: the parameters of 85 with the changes of the versions after
+// 85 (near-parameters 0.38.0 res/runtime_configs: parameters.snap, 87.yaml, 88.yaml). If nearcore
+// switches a parameter together with a feature, values tests the feature. For any other parameter,
+// values tests the version number.
 func values(v Version) RuntimeConfig {
 	since87 := v.Numbering == primitives.NumberingRelease && v.Protocol >= 87
 	c := RuntimeConfig{

@@ -25,15 +25,15 @@ func Release(v primitives.ProtocolVersion) Version { return Version{v, primitive
 // String returns e.g. "86 (june)".
 func (v Version) String() string { return fmt.Sprintf("%d (%s)", v.Protocol, v.Numbering) }
 
-// ErrUnsupportedVersion means that a version cannot be executed: it is older than OldestProtocol,
-// newer than Newest, or of an unknown numbering.
+// ErrUnsupportedVersion means that this program cannot execute a version: the version is below
+// OldestProtocol, above Newest, or of an unknown numbering.
 var ErrUnsupportedVersion = errors.New("unsupported protocol version")
 
 // OldestProtocol is the first version with complete rules, in both numberings.
 const OldestProtocol primitives.ProtocolVersion = 85
 
-// newestRelease is the last version in the numbering release with complete rules: every feature up
-// to it is built. Newest returns it.
+// newestRelease is the last version in the numbering release with complete rules: this program
+// implements every feature up to newestRelease. Newest returns newestRelease.
 const newestRelease primitives.ProtocolVersion = 88
 
 // The last versions with known parameters, per numbering. In june, numbers above 86 are nightly.
@@ -70,8 +70,8 @@ func Newest(n primitives.Numbering) primitives.ProtocolVersion {
 var supportedForTest atomic.Uint32
 
 // SupportForTest makes Newest return v for the numbering release until the test ends. A node then
-// behaves like an older binary, or runs a version whose rules are not complete yet. Parallel tests
-// must not call it.
+// behaves like a binary that knows only versions up to v, or runs a version whose rules are not
+// complete yet. Parallel tests must not call SupportForTest.
 func SupportForTest(t interface{ Cleanup(func()) }, v primitives.ProtocolVersion) {
 	if v < OldestProtocol || v > lastRelease {
 		panic("parameters: no parameters of " + Release(v).String())
@@ -80,9 +80,9 @@ func SupportForTest(t interface{ Cleanup(func()) }, v primitives.ProtocolVersion
 	t.Cleanup(func() { supportedForTest.Store(before) })
 }
 
-// GenesisOnly returns whether v is the version of the public networks' genesis. No block of this
-// version can be executed here. A chain that begins with it continues by an epoch sync proof and
-// the state of a later block.
+// GenesisOnly returns whether v is the version of the public networks' genesis. This program can
+// execute no block of that version. A chain that begins with that version continues by an epoch
+// sync proof and the state of a block after it.
 func (v Version) GenesisOnly() bool {
 	return v.Protocol == primitives.ProdGenesisProtocolVersion && last(v.Numbering) != 0
 }

@@ -109,8 +109,8 @@ func (u *TrieUpdate) setUint64(key []byte, v uint64) {
 	u.Set(key, u.values.take(from))
 }
 
-// GasKeyBalances returns the sum of the balances of an account's gas keys. It reads all keys of the
-// account (nearcore core/store/src/utils/mod.rs compute_gas_key_balance_sum).
+// GasKeyBalances returns the sum of the balances of an account's gas keys. GasKeyBalances reads all
+// keys of the account (nearcore core/store/src/utils/mod.rs compute_gas_key_balance_sum).
 func (u *TrieUpdate) GasKeyBalances(id primitives.AccountID) (sum primitives.Balance, err error) {
 	prefix := primitives.AppendAccessKeyPrefix(nil, id)
 	err = u.Keys(prefix, func(key []byte) error {
@@ -177,8 +177,8 @@ func (u *TrieUpdate) RemoveAccount(id primitives.AccountID) (removed RemovedNonc
 	return removed, err
 }
 
-// CodeLen returns the length of an account's own code in bytes; 0 if it has none. It records the
-// trie nodes on the path to the code, but not the code.
+// CodeLen returns the length of an account's own code in bytes; 0 if the account has no own code.
+// CodeLen records the trie nodes on the path to the code, but not the code.
 func (u *TrieUpdate) CodeLen(id primitives.AccountID) (uint64, error) {
 	u.key = primitives.AppendCodeKey(u.key[:0], id)
 	ref, found, err := u.Find(u.key)
@@ -188,8 +188,8 @@ func (u *TrieUpdate) CodeLen(id primitives.AccountID) (uint64, error) {
 	return uint64(ref.Len()), nil
 }
 
-// SetCode writes an account's own code and makes it visible to calls in this chunk. The update
-// keeps a reference to code.
+// SetCode writes an account's own code and makes the code visible to calls in this chunk. The
+// update keeps a reference to code.
 func (u *TrieUpdate) SetCode(id primitives.AccountID, hash primitives.Hash, code []byte) {
 	if code == nil {
 		code = []byte{}
@@ -201,15 +201,15 @@ func (u *TrieUpdate) SetCode(id primitives.AccountID, hash primitives.Hash, code
 // RemoveCode removes an account's own code from the state.
 func (u *TrieUpdate) RemoveCode(id primitives.AccountID) { u.Remove(primitives.AppendCodeKey(nil, id)) }
 
-// Code returns code by its hash; nil if there is none. It first looks for code that this chunk
-// deployed or distributed, then for the code that was stored at key before the chunk. Nothing is
-// recorded.
+// Code returns code by its hash; nil if there is no such code. Code first looks for code that this
+// chunk deployed or distributed, then for the code that was stored at key before the chunk. Nothing
+// is recorded.
 //
-// nearcore resolves an account's contract to a hash (contract_code.rs). It then looks up the hash
-// in its cache of compiled contracts, which apply fills (actions.rs action_deploy_contract,
-// global_contracts.rs apply_distribution_current_shard). It reads the storage only for code that is
-// not in the cache (core/store/src/contract.rs). So a call can run the code of a distribution that
-// was applied earlier in the same chunk.
+// nearcore resolves an account's contract to a hash (contract_code.rs). nearcore then looks up the
+// hash in its cache of compiled contracts, which apply fills (actions.rs action_deploy_contract,
+// global_contracts.rs apply_distribution_current_shard). nearcore reads the storage only for code
+// that is not in the cache (core/store/src/contract.rs). So a call can run the code of a
+// distribution that ran before the call in the same chunk.
 func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	brought := u.broughtCode
 	if u.fork != nil {
@@ -236,7 +236,7 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	if ok {
 		return code, nil
 	}
-	if u.fork != nil { // before Adopt, an earlier receipt may deploy the code
+	if u.fork != nil { // until Adopt, a receipt before this one may deploy the code
 		u.fork.codeReads = append(u.fork.codeReads, codeRead{hash, false})
 	}
 	return nil, nil
@@ -254,15 +254,15 @@ func (u *TrieUpdate) broughtCode(hash primitives.Hash) (code []byte, ok bool) {
 	return code, ok
 }
 
-// HasGlobalCode returns whether a global contract exists in this shard. It records the trie nodes
-// on the path to the code.
+// HasGlobalCode returns whether a global contract exists in this shard. HasGlobalCode records the
+// trie nodes on the path to the code.
 func (u *TrieUpdate) HasGlobalCode(id *primitives.GlobalContractID) (bool, error) {
 	return u.Contains(primitives.AppendGlobalCodeKey(nil, id))
 }
 
 // GlobalCodeHash returns the hash of the code of a global contract that is identified by its
-// deployer's account. It records the trie nodes on the path to the code, but not the code. If the
-// contract does not exist, the error wraps ErrInconsistent.
+// deployer's account. GlobalCodeHash records the trie nodes on the path to the code, but not the
+// code. If the contract does not exist, the error wraps ErrInconsistent.
 func (u *TrieUpdate) GlobalCodeHash(id *primitives.GlobalContractID) (primitives.Hash, error) {
 	ref, found, err := u.Find(primitives.AppendGlobalCodeKey(nil, id))
 	if err != nil {
@@ -274,8 +274,8 @@ func (u *TrieUpdate) GlobalCodeHash(id *primitives.GlobalContractID) (primitives
 	return ref.Hash(), nil
 }
 
-// SetGlobalCode writes a global contract and makes it visible to calls in this chunk. The update
-// keeps a reference to code.
+// SetGlobalCode writes a global contract and makes the contract visible to calls in this chunk. The
+// update keeps a reference to code.
 func (u *TrieUpdate) SetGlobalCode(id *primitives.GlobalContractID, code []byte) {
 	if code == nil {
 		code = []byte{}

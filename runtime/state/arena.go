@@ -21,7 +21,7 @@ const (
 	slabRoom  = 1 << 10 // a slab with fewer free bytes is replaced
 )
 
-// room starts a new slab if the current one has less free space than n or slabRoom bytes. Then
+// room starts a new slab if the current slab has less free space than n or slabRoom bytes. So
 // append does not have to grow and copy the slab.
 func (a *arena) room(n int) {
 	if n = max(n, slabRoom); cap(a.buf)-len(a.buf) < n {

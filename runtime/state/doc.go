@@ -12,6 +12,6 @@
 //	source  nearcore core/store/src/trie/update.rs, core/store/src/utils/mod.rs, trie_recording.rs
 //
 // What is recorded is consensus. A key that is found in an overlay records nothing. A key that is
-// read from the trie records the nodes on its path. If its value is read too, the value is also
-// recorded.
+// read from the trie records the nodes on its path. If the chunk also reads the key's value, the
+// value is recorded too.
 package state

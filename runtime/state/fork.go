@@ -2,13 +2,13 @@ package state
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// A fork is a TrieUpdate on which receipts run before their turn, in parallel with other forks. Its
-// work is divided into spans, for example one span per receipt. When the turn of a span comes,
-// Adopt applies the span's results to the parent, if everything that the span read is still the
-// same.
+// A fork is a TrieUpdate on which receipts run before their turn, in parallel with other forks. The
+// work on a fork is divided into spans, for example one span per receipt. When the turn of a span
+// comes, Adopt applies the span's results to the parent, if everything that the span read is still
+// unchanged.
 
 // forkState holds what only a fork has: the parent, and a log of what its spans read. The current
-// span is the one between Begin and End.
+// span is the span between Begin and End.
 type forkState struct {
 	parent *TrieUpdate
 	id     int32 // number of the fork, positive and unique among the forks of the parent
@@ -23,11 +23,11 @@ type forkState struct {
 	touches   []touch
 }
 
-// codeRead is a lookup of contract code. Its result may differ when the span's turn comes, because
-// an earlier receipt of the chunk may have deployed or distributed the code by then.
+// codeRead is a lookup of contract code. A lookup at the span's turn may have a different result,
+// because a receipt before the span may have deployed or distributed the code by then.
 type codeRead struct {
 	hash    primitives.Hash
-	brought bool // true: the lookup found code that an earlier receipt had deployed or distributed
+	brought bool // true: the lookup found code that a receipt before the span had deployed or distributed
 }
 
 // touch is a call of TrieUpdate.Touch with its arguments and result.
@@ -40,14 +40,14 @@ type touch struct {
 // forkRead is a key that a span read and had not written itself.
 type forkRead struct {
 	key []byte
-	// own is the number of the fork's change that was read, if an earlier span of the same fork had
+	// own is the number of the fork's change that was read, if a previous span of the same fork had
 	// changed the key. 0 means that the value came from the parent or the trie.
 	own int32
 }
 
 // Fork returns a fork of u. The fork reads u's state and leaves u unchanged. Several forks of u may
-// be used in parallel, as long as u is not written. Adopt applies their results to u. id must be
-// positive and unique among the forks of u. A fork cannot be forked.
+// be used in parallel, as long as u is not written. Adopt applies the results of a fork's spans to
+// u. id must be positive and unique among the forks of u. A fork cannot be forked.
 func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 	f := NewUnrecorded(u.trie)
 	f.limit = u.limit
@@ -56,9 +56,9 @@ func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 	return f
 }
 
-// Span is a unit of work on a fork that is adopted as a whole, for example one receipt. It has the
-// recording of the work. The fields from and to delimit the parts of the fork's logs that belong to
-// the span.
+// Span is a unit of work on a fork, for example one receipt. Adopt takes over a span as a whole. A
+// Span has the recording of the work. The fields from and to delimit the parts of the fork's logs
+// that belong to the span.
 type Span struct {
 	fork                         *TrieUpdate
 	rec                          Recording
@@ -93,13 +93,13 @@ func (s *Span) End() {
 	s.changesTo, s.causesTo = int32(len(u.changes)), int32(len(u.causes))
 	s.readsTo, s.codesTo, s.touchesTo = int32(len(f.reads)), int32(len(f.codes)), int32(len(f.touches))
 	s.codeReadsTo, s.accessesTo = int32(len(f.codeReads)), int32(len(u.accesses))
-	// In its turn, the span would add at most what it has recorded alone. If that is below the
-	// limit, every check of the limit in the span has the same result in its turn.
+	// In its turn, the span would add at most the bytes that it has recorded alone. If these bytes
+	// are below the limit, every check of the limit in the span has the same result in its turn.
 	s.overLimit = u.LimitExceeded()
 }
 
-// lookupFork is lookupOverlay for a fork. It logs in reads each key that the current span has not
-// written itself.
+// lookupFork does the same as lookupOverlay for a fork. It logs in reads each key that the current
+// span has not written itself.
 func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	f := u.fork
 	if i, found := u.index[string(key)]; found {
@@ -118,8 +118,8 @@ func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	return f.parent.overlaid(key)
 }
 
-// forkCode is broughtCode for a fork. It logs in codeReads each code that it finds, unless the
-// current span has deployed or distributed the code itself.
+// forkCode does the same as broughtCode for a fork. It logs in codeReads each code that it finds,
+// unless the current span has deployed or distributed the code itself.
 func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
 	f := u.fork
 	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
@@ -142,7 +142,7 @@ func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
 }
 
 // Adopt applies the results of a span to u if a run on the current u would have the same results.
-// Otherwise it returns false and leaves u unchanged; the caller then runs the work on u.
+// Otherwise Adopt returns false and leaves u unchanged; the caller then runs the work on u.
 func (u *TrieUpdate) Adopt(s *Span) bool {
 	from := s.fork
 	f := from.fork
@@ -190,8 +190,8 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 }
 
 // Retouched compares the span's paid touches of trie nodes with the same touches on the current u.
-// It returns how many more of them would be the first touch of their node in the chunk; negative if
-// fewer would be. See Touch.
+// It returns how many more of these touches would be the first touch of their node in the chunk;
+// negative if fewer would be. See Touch.
 func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	touches := s.fork.fork.touches[s.touchesFrom:s.touchesTo]
 	if len(touches) == 0 {
@@ -212,14 +212,14 @@ func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 }
 
 // unchanged returns whether all keys still have the values that a span read. A key that the span
-// read from the parent must not have been written since the fork was made. A key that an earlier
-// span of the fork wrote must still have that change, so the earlier span must have been adopted.
+// read from the parent must not have been written since the fork was made. A key that a previous
+// span of the fork wrote must still have that change, so the previous span must have been adopted.
 func (u *TrieUpdate) unchanged(f *forkState, reads []forkRead) bool {
 	for i := range reads {
 		at, found := u.index[string(reads[i].key)]
 		if !found {
 			if reads[i].own != 0 {
-				return false // the earlier span from which this one read was not adopted
+				return false // the previous span from which this span read was not adopted
 			}
 			continue
 		}

@@ -10,12 +10,12 @@ import (
 var ErrNoFork = errors.New("state: not a fork of another chain")
 
 // goneMark is the value of a removal mark. On a fork of another chain, a removal mark is an entry
-// of the local trie which means that the fork has removed a key. Without it, a read would return
-// the other chain's value.
+// of the local trie which means that the fork has removed a key. Without the mark, a read would
+// return the other chain's value.
 var goneMark = []byte{1}
 
 // markGone writes a removal mark for each key that this chunk removed and that the other chain may
-// have. If the key is written again later, the mark stays; reads look for a local value first.
+// have. If the fork writes the key again, the mark stays; reads look for a local value first.
 func (u *TrieUpdate) markGone() {
 	for i := range len(u.entries) { // the length is evaluated once, because the loop appends marks to u.entries
 		e := &u.entries[i]
@@ -33,8 +33,8 @@ func (u *TrieUpdate) markGone() {
 
 // Rebase drops the local changes of an account, its keys, code and data on a fork of another chain.
 // From then on, the account reads as it was after block base of the other chain; a zero base means
-// that the other chain does not have the account. With keep, the local changes stay. The account
-// must not be removed later in the same chunk.
+// that the other chain does not have the account. With keep, the local changes stay. The chunk must
+// not remove the account after Rebase.
 func (u *TrieUpdate) Rebase(id primitives.AccountID, base primitives.Hash, keep bool) error {
 	f, ok := u.trie.(Forked)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 const GroupSizeLimit = 100_000
 
 // Groups describes the groups of a buffer: consecutive receipts of the buffer form a group
-// (nearcore core/store/src/trie/outgoing_metadata.rs). The sums are checked; they overflow only in
-// a corrupt state.
+// (nearcore core/store/src/trie/outgoing_metadata.rs). All sums are checked; a sum overflows only
+// in a corrupt state.
 type Groups struct {
 	Shard primitives.ShardID // shard to which the buffered receipts go
 	QueueIndices
@@ -84,7 +84,7 @@ func (u *TrieUpdate) setGroup(to primitives.ShardID, index uint64, g Group) {
 }
 
 // PushGrouped adds a receipt that enters a buffer to the last group. If the last group would grow
-// too large, PushGrouped adds a new one.
+// too large, PushGrouped adds a new group.
 func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) error {
 	var ok bool
 	if g.TotalGas, ok = g.TotalGas.Add(primitives.Yocto(uint64(gas))); !ok || g.TotalSize+size < size {
@@ -99,7 +99,7 @@ func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) err
 			return err
 		}
 		if last.Size+size > GroupSizeLimit {
-			u.setGroup(g.Shard, g.Next-1, last) // nearcore records a change here even if the value is the same
+			u.setGroup(g.Shard, g.Next-1, last) // nearcore records a change here even if the value stays equal
 		} else {
 			g.Next--
 			next.Size += last.Size

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// QueueIndices are the bounds of a queue in the state (nearcore TrieQueueIndices). Its items have
-// the indices from First to Next-1.
+// QueueIndices are the bounds of a queue in the state (nearcore TrieQueueIndices). The items of the
+// queue have the indices from First to Next-1.
 type QueueIndices struct{ First, Next uint64 }
 
 // Len returns the number of items.
@@ -53,7 +53,7 @@ func (u *TrieUpdate) DelayedIndices() (QueueIndices, error) {
 }
 
 // PushDelayed appends a receipt to the delayed queue. q must have the queue's current indices.
-// PushDelayed updates them, in q and in the state.
+// PushDelayed updates the indices, in q and in the state.
 func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 	u.key = primitives.AppendDelayedReceiptKey(u.key[:0], q.Next)
 	u.Set(u.key, u.values.encode(x))
@@ -62,8 +62,8 @@ func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 }
 
 // PopDelayed removes the first receipt of the delayed queue and returns it; nil if the queue is
-// empty. If the caller has the result of PeekDelayed for this receipt, it passes that result as
-// peeked, and the receipt is not decoded again. Otherwise peeked is nil.
+// empty. If the caller has the result of PeekDelayed for this receipt, the caller passes that
+// result as peeked, and PopDelayed does not decode the receipt again. Otherwise peeked is nil.
 func (u *TrieUpdate) PopDelayed(q *QueueIndices, peeked *primitives.StoredReceipt) (x *primitives.StoredReceipt, err error) {
 	if q.Len() == 0 {
 		return nil, nil
@@ -84,7 +84,7 @@ func (u *TrieUpdate) PopDelayed(q *QueueIndices, peeked *primitives.StoredReceip
 	return x, nil
 }
 
-// PeekDelayed reads an item of the delayed queue without recording it.
+// PeekDelayed reads an item of the delayed queue without recording the read.
 func (u *TrieUpdate) PeekDelayed(index uint64) (*primitives.StoredReceipt, error) {
 	u.key = primitives.AppendDelayedReceiptKey(u.key[:0], index)
 	value, err := u.GetPure(u.key)
@@ -191,7 +191,7 @@ func (bs Buffers) To(shard primitives.ShardID) QueueIndices {
 	return QueueIndices{}
 }
 
-// at returns the buffer towards a shard. It adds an empty one if there is none.
+// at returns the buffer towards a shard. at adds an empty buffer if there is none.
 func (bs *Buffers) at(shard primitives.ShardID) *Buffer {
 	i := 0
 	for i < len(*bs) && (*bs)[i].Shard < shard {
@@ -221,9 +221,9 @@ func (u *TrieUpdate) PushBuffered(bs *Buffers, to primitives.ShardID, x *primiti
 	u.writeBuffers(*bs)
 }
 
-// BufferedReceipt reads a buffered receipt, which must exist, from the trie. It ignores this
-// chunk's writes, because a chunk takes receipts out of a buffer before it adds new ones (nearcore
-// congestion_control.rs:359).
+// BufferedReceipt reads a buffered receipt, which must exist, from the trie. BufferedReceipt
+// ignores this chunk's writes, because a chunk takes receipts out of a buffer before it adds new
+// receipts (nearcore congestion_control.rs:359).
 func (u *TrieUpdate) BufferedReceipt(to primitives.ShardID, index uint64) (*primitives.StoredReceipt, error) {
 	u.key = primitives.AppendBufferedReceiptKey(u.key[:0], to, index)
 	value, err := u.trie.Get(u.key, u.rec)

@@ -8,7 +8,7 @@ import (
 )
 
 // accountHashKey returns the trie key of an account and a hash in column col. The key is in the
-// scratch buffer u.key, so it is valid until the next call of a method of u.
+// scratch buffer u.key, so the key is valid until the next call of a method of u.
 func (u *TrieUpdate) accountHashKey(col primitives.TrieColumn, a primitives.AccountID, id primitives.Hash) []byte {
 	u.key = primitives.AppendAccountHashKey(u.key[:0], col, a, id)
 	return u.key
@@ -59,7 +59,8 @@ func (u *TrieUpdate) ReceivedData(a primitives.AccountID, id primitives.Hash) (d
 	return data, true, nil
 }
 
-// HasReceivedData returns whether a data receipt has arrived for a data id. It does not read the content.
+// HasReceivedData returns whether a data receipt has arrived for a data id. HasReceivedData does
+// not read the content.
 func (u *TrieUpdate) HasReceivedData(a primitives.AccountID, id primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColReceivedData, a, id))
 }
@@ -121,7 +122,8 @@ func (u *TrieUpdate) RemovePendingDataCount(a primitives.AccountID, receipt prim
 	u.Remove(u.accountHashKey(primitives.ColPendingDataCount, a, receipt))
 }
 
-// HasPostponedReceipt returns whether a postponed receipt exists. It does not read the receipt.
+// HasPostponedReceipt returns whether a postponed receipt exists. HasPostponedReceipt does not read
+// the receipt.
 func (u *TrieUpdate) HasPostponedReceipt(a primitives.AccountID, id primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
 }
@@ -150,7 +152,8 @@ func (u *TrieUpdate) YieldReceipt(a primitives.AccountID, data primitives.Hash) 
 	return u.getReceipt(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
 }
 
-// HasYieldReceipt returns whether the receipt of a yield exists. It does not read the receipt.
+// HasYieldReceipt returns whether the receipt of a yield exists. HasYieldReceipt does not read the
+// receipt.
 func (u *TrieUpdate) HasYieldReceipt(a primitives.AccountID, data primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
 }
@@ -185,7 +188,7 @@ func (u *TrieUpdate) YieldStatus(a primitives.AccountID, data primitives.Hash) (
 	return YieldStatus(value[0]), true, nil
 }
 
-// HasYieldStatus returns whether the yield has a status. It does not read the status.
+// HasYieldStatus returns whether the yield has a status. HasYieldStatus does not read the status.
 func (u *TrieUpdate) HasYieldStatus(a primitives.AccountID, data primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
 }
@@ -206,7 +209,8 @@ func (u *TrieUpdate) DataIDOfYield(a primitives.AccountID, yield primitives.Hash
 	return u.getHash(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
 }
 
-// HasYieldID returns whether the account has a yield with this yield id. It does not read the data id.
+// HasYieldID returns whether the account has a yield with this yield id. HasYieldID does not read
+// the data id.
 func (u *TrieUpdate) HasYieldID(a primitives.AccountID, yield primitives.Hash) (bool, error) {
 	return u.Contains(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
 }

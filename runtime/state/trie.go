@@ -39,32 +39,34 @@ type Change struct {
 // TrieRecorder). Not safe for concurrent use.
 type Recording interface {
 	Size() uint64 // returns the total size of the nodes and values in bytes
-	// Merge adds the nodes and values of o, in o's order. Both recordings must be of the same Trie.
+	// Merge adds the nodes and values of o, in o's order. The receiver and o must be recordings of
+	// one Trie.
 	Merge(o Recording)
 	Reset()
 }
 
 // Trie is a snapshot of a shard's state at one root. With a nil Recording, methods record nothing.
-// The values and keys that a Trie returns must not be changed. They are valid until the snapshot is
-// released. Reads are safe for concurrent use if each has its own Recording.
+// The caller must not change the values and keys that a Trie returns. Values and keys are valid
+// until the snapshot is released. Reads are safe for concurrent use if each read has its own
+// Recording.
 type Trie interface {
 	Root() primitives.Hash
 	NewRecording() Recording
-	// Get returns the value of a key; nil if it is absent (an empty value is not nil). It records
-	// the nodes on the path and the value.
+	// Get returns the value of a key; nil if the key is absent (an empty value is not nil). Get
+	// records the nodes on the path and the value.
 	Get(key []byte, rec Recording) ([]byte, error)
-	// Lookup finds a key without reading its value. It records the nodes on the path, even if the
-	// key is absent.
+	// Lookup finds a key without reading its value. Lookup records the nodes on the path, even if
+	// the key is absent.
 	Lookup(key []byte, rec Recording) (ref ValueRef, found bool, err error)
-	// Path is Lookup that also appends the nodes on the path of the key to path. Contracts pay for
-	// these nodes when they write.
+	// Path does the same as Lookup, and also appends the nodes on the path of the key to path.
+	// Contracts pay for these nodes when they write.
 	Path(key []byte, rec Recording, path []Visit) ([]Visit, ValueRef, bool, error)
 	// Scan calls yield for the keys greater than after (nil: for all keys) that begin with prefix,
-	// in ascending order, until yield returns false. It records the nodes on the path to the
+	// in ascending order, until yield returns false. Scan records the nodes on the path to the
 	// prefix, all nodes under the prefix, and all values, as nearcore's iterator does.
 	Scan(prefix, after []byte, rec Recording, yield func(key, value []byte) bool) error
-	// Update returns a new trie with the changes, which must be sorted by key. It records the old
-	// nodes that nearcore reads for the update.
+	// Update returns a new trie with the changes, which must be sorted by key. Update records the
+	// old nodes that nearcore reads for the update.
 	Update(changes []Change, rec Recording) (Trie, error)
 	// MemoryUsage returns the memory usage in the root node; 0 for an empty trie. The root node is
 	// not recorded, because every chunk reads it anyway.

@@ -45,8 +45,8 @@ func newLink(id near.ConnID, conn net.Conn) *link {
 	return l
 }
 
-// put queues a frame. It returns false if the queue is full. It drops a frame above MaxFrame,
-// because the peer would ban this node for it.
+// put queues a frame. put returns false if the queue is full. It drops a frame above MaxFrame,
+// because the peer would ban this node for such a frame.
 func (l *link) put(frame []byte, p near.Priority) bool {
 	if len(frame) > wire.MaxFrame {
 		return true
@@ -130,7 +130,8 @@ func (l *link) tap(h *Server, sent bool, frame []byte) {
 	}
 }
 
-// exit ends a goroutine of the link. The last one reports the end of the connection to Tap.
+// exit ends a goroutine of the link. The last goroutine to end reports the end of the connection to
+// Tap.
 func (l *link) exit(h *Server) {
 	if l.running.Add(-1) == 0 {
 		l.tap(h, false, nil)
@@ -138,7 +139,7 @@ func (l *link) exit(h *Server) {
 	h.group.Done()
 }
 
-// write writes frames, several in one call, until the queue is closed. At the end it closes the
+// write writes frames, several in one call, until the queue is closed. At the end write closes the
 // connection, which also ends the reader.
 func (l *link) write(h *Server) {
 	defer l.exit(h)
@@ -149,8 +150,8 @@ func (l *link) write(h *Server) {
 		heads   [maxBatch][4]byte
 		buffers [2 * maxBatch][]byte
 		all     net.Buffers
-		// joined is for a Transport, which encrypts and sends each call as one message. It is nil
-		// for a socket, which takes all buffers in one call.
+		// joined is for a Transport, which encrypts and sends each call as one message. joined is
+		// nil for a socket, which takes all buffers in one call.
 		joined *bufio.Writer
 	)
 	if _, of := l.conn.(Conn); of {
@@ -186,9 +187,9 @@ func writeAll(all *net.Buffers, to io.Writer, joined *bufio.Writer) (n int64, er
 	return n, joined.Flush()
 }
 
-// read decodes frames and posts them. At the end it posts Closed. It has no deadline, because a
-// peer may be silent. It also ends when the peer of a Transport's connection closes its sending
-// side.
+// read decodes frames and posts the messages. At the end it posts Closed. read has no deadline,
+// because a peer may be silent. read also ends when the peer of a Transport's connection closes its
+// sending side.
 func (l *link) read(h *Server) {
 	defer l.exit(h)
 	defer h.Post(near.Closed{Conn: l.id})
@@ -232,8 +233,8 @@ func (l *link) read(h *Server) {
 			if l.peer != "" && s.Sender != l.peer {
 				return // the sender is not the peer that the transport authenticated
 			}
-			// The answer to an outbound handshake has the nonce that this node chose, so it is
-			// fresh.
+			// The answer to an outbound handshake has the nonce that this node chose, so the edge
+			// is fresh.
 			words.setPeer(s.Sender, l.outbound || s.PartialEdge.Nonce >= h.begun)
 		}
 		table, isTable := m.(*wire.RoutingTable)
@@ -254,8 +255,8 @@ func (l *link) read(h *Server) {
 	}
 }
 
-// readSize is the size of the read buffer, in bytes. Most consensus frames fit into it, together
-// with the frames that follow. Larger frames bypass the buffer.
+// readSize is the size of the read buffer, in bytes. Most consensus frames fit into the buffer,
+// together with the frames that follow. Larger frames bypass the buffer.
 const readSize = 8 << 10
 
 // joinSize is the number of bytes that are joined for one write call of a Transport. Larger frames
@@ -263,7 +264,8 @@ const readSize = 8 << 10
 const joinSize = 16 << 10
 
 // longFrame is a frame size in bytes. After a longer frame, the next frame of the connection is
-// read only once this one was processed. This bounds the bytes that wait for the PeerManager.
+// read only once the long frame was processed. This rule bounds the bytes that wait for the
+// PeerManager.
 const longFrame = 64 << 10
 
 // frameFirst is the initial buffer of a frame, in bytes.

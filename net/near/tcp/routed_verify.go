@@ -10,12 +10,13 @@ import (
 )
 
 // routedVerifier verifies the routed messages of one connection in the connection's reading
-// goroutine. This relieves the one goroutine that serves all connections.
+// goroutine. This placement relieves the one goroutine that serves all connections.
 //
 // The signature of a routed message is for nodes that receive the message indirectly. If the
-// neighbour is the author and this node the target, the signature adds little. If the connection
-// authenticates the neighbour, it is not verified. On a plain socket, the first probation messages
-// are verified, and after that a random one in sampleEvery. All other messages are verified.
+// neighbour is the author and this node the target, the signature adds little. In that case, on a
+// connection that authenticates the neighbour, this node does not verify the signature. On a plain
+// socket, it verifies the first probation messages, and after that a random one in sampleEvery.
+// This node verifies all messages of other authors or for other targets.
 type routedVerifier struct {
 	me     wire.PeerID
 	peer   wire.PeerID
@@ -28,8 +29,8 @@ type routedVerifier struct {
 	draw     func(n int) int
 }
 
-// The first probation messages of a new peer are all verified. Of the later ones, a random one in
-// sampleEvery is verified.
+// The first probation messages of a new peer are all verified. Of the messages after these, a
+// random one in sampleEvery is verified.
 const (
 	probation   = 64
 	sampleEvery = 16
@@ -39,8 +40,8 @@ func (h *Server) newRoutedVerifier(peer wire.PeerID) routedVerifier {
 	return routedVerifier{me: h.me, peer: peer, proven: peer != "", draw: rand.IntN}
 }
 
-// setPeer sets the peer from the handshake. fresh means that its edge is recent. Another peer
-// restarts the probation.
+// setPeer sets the peer from the handshake. fresh means that the edge of the handshake is recent. A
+// change of the peer restarts the probation.
 func (w *routedVerifier) setPeer(peer wire.PeerID, fresh bool) {
 	if w.peer != peer {
 		*w = routedVerifier{me: w.me, peer: peer, fresh: fresh, draw: w.draw}
@@ -76,7 +77,7 @@ func (w *routedVerifier) verify(m wire.Message, keys *primitives.Verifier) {
 
 // newEdgeLimiter limits the edges that a peer may send: a full graph at once, and then the rate at
 // which edges are renewed in the largest possible network. An edge costs two signature checks
-// before its usefulness is known.
+// before this node knows whether the edge is useful.
 func newEdgeLimiter() *rate.Limiter { return rate.NewLimiter(edgeRate, wire.MaxEdges) }
 
 const edgeRate = 500 // edges per second

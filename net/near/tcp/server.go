@@ -1,5 +1,5 @@
-// Package tcp runs a near.PeerManager on sockets. It manages connections, frames, deadlines and the
-// clock. The PeerManager makes all decisions.
+// Package tcp runs a near.PeerManager on sockets. The package manages connections, frames,
+// deadlines and the clock. The PeerManager makes all decisions.
 //
 //	in      connections, frames of peers; events of other parts of the node (Post)
 //	out     frames; messages that the PeerManager delivers, and announcements to verify
@@ -52,18 +52,18 @@ type Server struct {
 	deliver func(near.Deliver)
 	verify  func(near.VerifyAnnouncements) near.AnnouncementsVerified
 
-	// Check validates messages of a Transport's gossip before they are relayed. It must be set
-	// before Run. nil: no gossip is relayed.
+	// Check validates messages of a Transport's gossip before they are relayed. The caller must set
+	// Check before Run. nil: no gossip is relayed.
 	Check func(wire.Message) near.Verdict
 	// Alarm is called after a panic that a peer's message caused. The panic has closed the peer's
-	// connection. It must be set before Run. nil: panics are ignored.
+	// connection. The caller must set Alarm before Run. nil: panics are ignored.
 	Alarm func(reason any, stack []byte)
-	// Tap is called for every frame before it is written and after it is read, and at the end of
-	// each connection. Set before Run. It must not block, and must not retain the frame. nil: not
-	// called.
+	// Tap is called for every frame before this node writes the frame and after this node has read
+	// it, and at the end of each connection. Set before Run. Tap must not block, and must not
+	// retain the frame. nil: not called.
 	Tap func(Tapped)
-	// Opened is called for each new connection, before the PeerManager sees it. Set before Run. It
-	// must not block. nil: not called.
+	// Opened is called for each new connection, before the PeerManager sees it. Set before Run.
+	// Opened must not block. nil: not called.
 	Opened func()
 	// Sent and Received count bytes of frames.
 	Sent, Received atomic.Uint64
@@ -73,8 +73,8 @@ type Server struct {
 	listener  net.Listener         // nil: the server uses only transport
 	transport Transport            // nil: the server uses only sockets
 	me        wire.PeerID
-	// begun is the start time in UTC seconds. This node does not remember edges with an older
-	// nonce, so another node could replay one.
+	// begun is the start time in UTC seconds. This node does not remember edges with a nonce below
+	// begun, so another node could replay such an edge.
 	begun     uint64
 	frames    bool                 // gossip is off: all messages go over connections
 	notNeard  map[wire.PeerID]bool // peers that did not answer on a plain socket as neard does
@@ -150,9 +150,9 @@ func Listen(c near.Config, deliver func(near.Deliver), verify func(near.VerifyAn
 	return New(l, c, deliver, verify), nil
 }
 
-// New returns a server. It does nothing until Run, which closes l at the end. c.ListenAddr is set
-// to the address of l. The stepping goroutine calls deliver. Separate goroutines call verify.
-// Neither function may wait for the server.
+// New returns a server. The server does nothing until Run, which closes l at the end. c.ListenAddr
+// is set to the address of l. The stepping goroutine calls deliver. Separate goroutines call
+// verify. Neither function may wait for the server.
 func New(l net.Listener, c near.Config, deliver func(near.Deliver),
 	verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) *Server {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
@@ -176,7 +176,7 @@ func (h *Server) Addr() netip.AddrPort {
 	return h.listener.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// Post passes an event to the PeerManager. It blocks while the PeerManager is busy, and returns
+// Post passes an event to the PeerManager. Post blocks while the PeerManager is busy, and returns
 // without effect after Run has ended.
 func (h *Server) Post(ev near.Event) {
 	select {
@@ -211,7 +211,7 @@ func (h *Server) Info() near.Info {
 	}
 }
 
-// Run steps the PeerManager until ctx ends or the listener is closed. When it returns, all
+// Run steps the PeerManager until ctx ends or the listener is closed. When Run returns, all
 // connections are closed and all goroutines have ended. Errors: of the listener; PanicError.
 func (h *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -387,8 +387,8 @@ func (h *Server) write(l *link, frame []byte, p near.Priority) {
 }
 
 // closeLongestQueue closes the connection with the longest queue if all queues together exceed
-// maxQueued. So a peer that requests more than it reads loses its own connection, not that of
-// another peer.
+// maxQueued. So a peer that requests more than it reads loses its own connection, not the
+// connection of another peer.
 func (h *Server) closeLongestQueue() {
 	var longest *link
 	all, most := 0, 0

@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// Transport is an alternative to plain sockets. It carries the same frames of the same PeerManager,
-// so a server with both is a bridge. All methods are safe for concurrent use. All methods except
-// Serve and Dial return at once; Dial returns after a bounded time.
+// Transport is an alternative to plain sockets. A Transport carries the frames that sockets would
+// carry, for the same PeerManager. So a server with a Transport and sockets is a bridge. All
+// methods are safe for concurrent use. All methods except Serve and Dial return at once; Dial
+// returns after a bounded time.
 type Transport interface {
 	// Addr returns the listening address. Handshakes over the transport contain its port.
 	Addr() netip.AddrPort
@@ -25,13 +26,13 @@ type Transport interface {
 	// Met reports that a handshake with the peer is complete (met is true), or that the connection
 	// with the peer has ended (met is false).
 	Met(peer wire.PeerID, tier wire.Tier, met bool)
-	// Spread offers a message for a peer. It returns true if the transport delivers the message by
-	// gossip. Otherwise the caller must send it over the connection.
+	// Spread offers a message for a peer. Spread returns true if the transport delivers the message
+	// by gossip. Otherwise the caller must send the message over the connection.
 	Spread(peer wire.PeerID, m wire.Message) bool
-	// Ban closes all connections with a peer, and refuses it for a while.
+	// Ban closes all connections with a peer, and refuses the peer for a while.
 	Ban(peer wire.PeerID)
-	// Exclude closes all connections with these peers, and refuses them until the next call, which
-	// replaces the list.
+	// Exclude closes all connections with these peers, and refuses these peers until the next call,
+	// which replaces the list.
 	Exclude(peers []wire.PeerID)
 }
 
@@ -41,7 +42,7 @@ type Conn interface {
 	// Peer returns the authenticated peer.
 	Peer() wire.PeerID
 	// Bare returns whether the connection authenticates this node to the peer. If so, this node may
-	// send messages without a signature if it is their author and the peer their target.
+	// omit the signature of a message whose author is this node and whose target is the peer.
 	Bare() bool
 	// Within starts the time limit for the arrival of the next n bytes of a frame. A negative n
 	// means that the frame is complete.
@@ -121,8 +122,8 @@ func (h *Server) viaTransport(peer wire.PeerID) bool {
 // maxNotNeard is the maximum number of entries in notNeard.
 const maxNotNeard = 1000
 
-// removeLink removes a link. If the peer never answered on an outbound socket, it may use the
-// transport instead, so it is added to notNeard.
+// removeLink removes a link. If the peer never answered on an outbound socket, the peer may use the
+// transport instead, so removeLink adds the peer to notNeard.
 func (h *Server) removeLink(l *link) {
 	delete(h.links, l.id)
 	if l.reported {
@@ -137,8 +138,8 @@ func (h *Server) removeLink(l *link) {
 	}
 }
 
-// observe updates the transport's state for an event. It returns the event that the PeerManager
-// gets.
+// observe updates the transport's state for an event. observe returns the event that the
+// PeerManager gets.
 func (h *Server) observe(ev near.Event) near.Event {
 	switch ev := ev.(type) {
 	case near.Exclude:
@@ -150,7 +151,7 @@ func (h *Server) observe(ev near.Event) near.Event {
 			l.close()
 			h.removeLink(l)
 		}
-	case near.DialFailed: // the dial may have used the transport; the next one uses a socket
+	case near.DialFailed: // the dial may have used the transport; the next dial uses a socket
 		delete(h.notNeard, ev.Peer.ID)
 	case near.Received:
 		l := h.links[ev.Conn]
@@ -171,7 +172,7 @@ func (h *Server) observe(ev near.Event) near.Event {
 }
 
 // withSocketPort replaces this node's port in a PeersResponse that arrived over the transport. The
-// peer reports the transport's port. But this node puts the address into requests that any peer may
+// peer reports the transport's port. But this node puts its address into requests that any peer may
 // answer over a socket.
 func (h *Server) withSocketPort(m *wire.PeersResponse) *wire.PeersResponse {
 	if h.listener == nil {
@@ -196,7 +197,7 @@ func (h *Server) reportMet(l *link, tier wire.Tier) {
 }
 
 // outgoing returns the message to write to a link. m is the message that the PeerManager sends for
-// ev. spread is true if the transport delivers it by gossip instead.
+// ev. spread is true if the transport delivers m by gossip instead.
 func (h *Server) outgoing(l *link, ev near.Event, m wire.Message) (out wire.Message, spread bool) {
 	if l.peer == "" {
 		return m, false

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is the Control function of sockets to peers. It sets two TCP options.
+// Patience is the Control function of sockets to peers. Patience sets two TCP options.
 //
 // TCP_RTO_MAX_MS makes TCP send unacknowledged data again at least every resendMost. By default TCP
 // doubles the interval each time. So after a path was down for long, TCP needs as long again to
