@@ -115,7 +115,7 @@ func (k BodyKind) ExpectsResponse() bool {
 }
 
 // Copies returns the number of copies that are sent over T2. The number is above 1 for messages
-// that nobody requests again after a loss.
+// that no node requests again after a loss.
 func (k BodyKind) Copies() int {
 	if k == BodyBlockApproval || k == BodyPartialChunk {
 		return 3
