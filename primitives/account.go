@@ -26,8 +26,8 @@ type AccountContract struct {
 }
 
 // IdentifierUsage returns the storage, in bytes, of an account's reference to a global contract: 32
-// for a hash, or the length of the account id. The account is charged for it. It is 0 for other
-// contracts.
+// for a hash, or the length of the account id. The account is charged for this storage. The result
+// is 0 for contracts that are not global.
 func (c *AccountContract) IdentifierUsage() uint64 {
 	switch c.Kind {
 	case ContractGlobalHash:
@@ -129,7 +129,7 @@ type Account struct {
 }
 
 // NewUninitializedAccount returns a universal account before its state init. nonce should be
-// InitialNonce of the block that creates it.
+// InitialNonce of the block that creates the account.
 func NewUninitializedAccount(amount Balance, usage uint64, nonce Nonce) Account {
 	return Account{Amount: amount, StorageUsage: usage, Version: AccountV1, State: AccountUninitialized, BootstrapNonce: nonce}
 }
@@ -138,8 +138,8 @@ func NewUninitializedAccount(amount Balance, usage uint64, nonce Nonce) Account 
 // account before its state init cannot.
 func (a *Account) IsInitialized() bool { return a.State == AccountInitialized }
 
-// Initialize makes an uninitialized account an initialized one of V1 without contract. The amount
-// and the storage usage stay. It panics if the account is initialized.
+// Initialize makes an uninitialized account an initialized account of V1 without contract. The
+// amount and the storage usage stay. Initialize panics if the account is initialized.
 func (a *Account) Initialize() {
 	if a.IsInitialized() {
 		panic("primitives: account is already initialized")
@@ -147,7 +147,7 @@ func (a *Account) Initialize() {
 	*a = Account{Amount: a.Amount, StorageUsage: a.StorageUsage, Version: AccountV1}
 }
 
-// The tags of the encodings other than V1. They follow 16 bytes of FF. No V1 encoding begins with
+// The tags of the encodings other than V1. A tag follows 16 bytes of FF. No V1 encoding begins with
 // these bytes, because no amount is that large.
 const (
 	accountTagV2            = 0
@@ -207,8 +207,8 @@ func (a *Account) SetContract(c AccountContract) {
 	}
 }
 
-// LocalCodeHash returns the hash of the account's own code, or zero if it has none. Views show it
-// as code_hash.
+// LocalCodeHash returns the hash of the account's own code, or zero if the account has no own code.
+// Views show this hash as code_hash.
 func (a *Account) LocalCodeHash() Hash {
 	if a.Contract.Kind == ContractLocal {
 		return a.Contract.Hash
@@ -306,5 +306,5 @@ const (
 )
 
 // TestKey returns the key of a test account, which is derived from its name, as nearcore's
-// InMemorySigner::test_signer does. It is no secret.
+// InMemorySigner::test_signer does. The key is no secret.
 func TestKey(id AccountID) SecretKey { return SecretKeyFromSeed(ED25519, string(id)) }

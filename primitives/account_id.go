@@ -91,7 +91,7 @@ const (
 )
 
 // Kind returns the kind of the account id. universal is whether the feature UniversalAccounts is
-// on: without it the id of a universal account is that of a named one.
+// on: without the feature, the id of a universal account counts as the id of a named account.
 func (a AccountID) Kind(universal bool) AccountKind {
 	switch {
 	case len(a) == 64 && isHex(a):

@@ -10,8 +10,8 @@ import (
 // ActionTag is the borsh discriminant of an action (nearcore core/primitives/src/action/mod.rs).
 type ActionTag byte
 
-// The 16 actions of protocol 88. UniversalStateInit needs the feature UniversalAccounts. Earlier
-// versions decode that action and then reject it.
+// The 16 actions of protocol 88. UniversalStateInit needs the feature UniversalAccounts. Protocol
+// versions without the feature decode that action and then reject it.
 const (
 	TagCreateAccount ActionTag = iota
 	TagDeployContract
@@ -74,7 +74,7 @@ type (
 		Action    DelegateAction
 		Signature Signature
 	}
-	// DelegateV2 is Delegate with a nonce that may be that of a gas key.
+	// DelegateV2 is Delegate with a nonce that may belong to a gas key.
 	DelegateV2 struct {
 		Action    DelegateActionV2
 		Signature Signature
@@ -184,9 +184,9 @@ func AppendStateEntries(b []byte, list []StateEntry) []byte {
 	})
 }
 
-// ReadStateEntries reads pairs and returns them sorted by key. It accepts any order. Of equal keys
-// the last one counts. borsh-rs does the same in nearcore, because its feature de_strict_order is
-// off.
+// ReadStateEntries reads pairs and returns them sorted by key. It accepts any order. Of pairs with
+// equal keys the last pair counts. borsh-rs does the same in nearcore, because the feature
+// de_strict_order of borsh-rs is off.
 func ReadStateEntries(r *borsh.Reader) []StateEntry {
 	list := borsh.Slice(r, 8, func(r *borsh.Reader) StateEntry {
 		return StateEntry{Key: r.BytesCopy(), Value: r.BytesCopy()}
@@ -290,8 +290,8 @@ func AppendActions(b []byte, as []Action) []byte {
 }
 
 // MaxActionsKept is how many actions of a list are kept when input of a client is decoded
-// (borsh.NewClientReader). It is far above the valid maximum (max_actions_per_receipt, 100). So a
-// longer list is never valid, and only its length is needed.
+// (borsh.NewClientReader). MaxActionsKept is far above the valid maximum (max_actions_per_receipt,
+// 100). So a longer list is never valid, and only its length is needed.
 const MaxActionsKept = 1024
 
 // ReadActions reads a vector of actions and keeps all.

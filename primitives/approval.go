@@ -126,7 +126,7 @@ func (e *ChunkEndorsement) DecodeBorsh(r *borsh.Reader) {
 
 const optimisticDifferentiator = "OptimisticBlock"
 
-// OptimisticBlock announces a block before its chunks are known, so that these can be applied
+// OptimisticBlock announces a block before its chunks are known, so that chunks can be applied
 // early.
 type OptimisticBlock struct {
 	PrevBlockHash Hash

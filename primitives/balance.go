@@ -87,7 +87,7 @@ func (b Balance) Mul64(v uint64) (Balance, bool) {
 	return Balance{hi, lo}, over == 0 && carry == 0
 }
 
-// MulGas returns the price b of one gas times g, and whether it fits.
+// MulGas returns the price b of one gas times g, and whether the product fits.
 func (b Balance) MulGas(g Gas) (Balance, bool) { return b.Mul64(uint64(g)) }
 
 // DivMod64 returns b/v and b mod v; v must not be 0.

@@ -32,8 +32,8 @@ var base58Digit, base58Power = func() (digit [128]byte, power [base58Group + 1]u
 // BufferTooSmall).
 var errBase58TooLong = errors.New("buffer provided to decode base58 encoded string into was too small")
 
-// base58CharError is a character outside the alphabet. RPC clients see its texts, which are those
-// of bs58.
+// base58CharError is a character outside the alphabet. RPC clients see the texts of this error,
+// which are the texts of bs58.
 type base58CharError struct {
 	char byte
 	at   int // offset in bytes
@@ -178,8 +178,8 @@ func appendBase58ByDivision(dst []byte, raw string) []byte {
 	return dst
 }
 
-// DecodeBase58 decodes text into at most size bytes. RPC clients see its error texts, which are
-// those of bs58. IsBase58TooLong distinguishes a value that is too large from bad characters.
+// DecodeBase58 decodes text into at most size bytes. RPC clients see the error texts, which are the
+// texts of bs58. IsBase58TooLong distinguishes a value that is too large from bad characters.
 func DecodeBase58(text string, size int) ([]byte, error) { return base58Decode(text, size) }
 
 // IsBase58TooLong returns whether err means that the decoded value exceeds the requested size.

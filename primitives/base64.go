@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Base64Error is the error of invalid base64 text. Its texts are those of the base64 crate 0.21.0,
-// which nearcore shows to its clients.
+// Base64Error is the error of invalid base64 text. The texts are the texts of the base64 crate
+// 0.21.0, which nearcore shows to its clients.
 type Base64Error struct{ Text string }
 
 func (e *Base64Error) Error() string { return e.Text }
@@ -53,9 +53,9 @@ func base64Value(c byte) (v byte, ok bool) {
 	return 0, false
 }
 
-// base64Fault returns the error of a text, nil if it is valid. It makes the crate's checks in its
-// order: the length, then all bytes except the last one to eight, then these bytes together with
-// the padding.
+// base64Fault returns the error of a text, nil if the text is valid. base64Fault makes the crate's
+// checks in the crate's order: the length, then all bytes except the last one to eight, then these
+// bytes together with the padding.
 func base64Fault(text []byte, padded bool) error {
 	fault := func(format string, args ...any) error { return &Base64Error{fmt.Sprintf(format, args...)} }
 	badByte := func(i int) error { return fault("Invalid byte %d, offset %d.", text[i], i) }

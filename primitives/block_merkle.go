@@ -9,10 +9,10 @@ import (
 )
 
 // PartialMerkleTree is the block Merkle tree reduced to what appending needs: the roots of its full
-// subtrees, largest first, one for each binary 1 of the size. Its leaves are the block hashes
-// themselves. The tree stored for a block holds the block's ancestors and not the block. Its root
-// is the header's block_merkle_root, its size the header's block_ordinal - 1 (nearcore
-// core/primitives/src/merkle.rs:161). The zero value is the empty tree.
+// subtrees, largest first, one for each binary 1 of the size. The leaves of the tree are the block
+// hashes themselves. The tree stored for a block holds the block's ancestors and not the block. The
+// root of that tree is the header's block_merkle_root, and its size the header's block_ordinal - 1
+// (nearcore core/primitives/src/merkle.rs:161). The zero value is the empty tree.
 type PartialMerkleTree struct {
 	path []Hash
 	size uint64
@@ -29,7 +29,7 @@ func (t *PartialMerkleTree) Clone() *PartialMerkleTree {
 	return &PartialMerkleTree{slices.Clone(t.path), t.size}
 }
 
-// Equal returns whether both trees have the same leaves (up to collisions of sha256).
+// Equal returns whether t and o have the same leaves (up to collisions of sha256).
 func (t *PartialMerkleTree) Equal(o *PartialMerkleTree) bool {
 	return t.size == o.size && slices.Equal(t.path, o.path)
 }
@@ -90,8 +90,9 @@ type BlockMerkleSource interface {
 }
 
 // BlockMerkleProof proves that block is a leaf of head's block Merkle tree: it returns the path
-// from block's hash to head's block_merkle_root, empty for head itself. It reads O(log n) trees and
-// hashes, only those of blocks from block to head (nearcore core/store/src/merkle_proof.rs).
+// from block's hash to head's block_merkle_root, empty for head itself. BlockMerkleProof reads
+// O(log n) trees and hashes, only of blocks from block to head (nearcore
+// core/store/src/merkle_proof.rs).
 func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, error) {
 	leafTree, err := src.BlockMerkleTree(block)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 const minChallenge = 1 + 4 + 4 + 4 + 2 + 65
 
 // readChallenges reads a vector of challenges (nearcore core/primitives/src/challenge.rs) and
-// returns its bytes, nil if it is empty. Challenges are obsolete and not processed, but a body with
-// challenges is valid and its hash covers them, so they are parsed to find where they end.
+// returns its bytes, nil if the vector is empty. Challenges are obsolete and not processed, but a
+// body with challenges is valid and the body's hash covers the challenges. So readChallenges parses
+// the challenges to find where they end.
 func readChallenges(r *borsh.Reader) []byte {
 	raw := r.Rest()
 	n := r.Len(minChallenge)

@@ -113,8 +113,8 @@ type ChunkHeader struct {
 	Signature      Signature
 }
 
-// appendInner appends the inner part with its tag. V1 has no tag, and its validator stakes have
-// none.
+// appendInner appends the inner part with its tag. V1 has no tag, and the validator stakes in V1
+// have no tags.
 func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
 	if h.Version != ChunkInnerV1 {
 		b = append(b, byte(h.Version))

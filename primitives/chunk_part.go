@@ -62,10 +62,10 @@ type PartialChunk struct {
 	Anchor   *PartialChunkAnchor // nil in V2
 }
 
-// PartialChunkAnchor has the fields that V3 of PartialChunk adds to V2. They allow a receiver to
-// determine the chunk's producer before the chunk's parent has arrived (near-primitives 0.38.0
-// src/sharding.rs:947). They are not signed: any node that relays the message may have changed
-// them.
+// PartialChunkAnchor has the fields that V3 of PartialChunk adds to V2. These fields allow a
+// receiver to determine the chunk's producer before the chunk's parent has arrived (near-primitives
+// 0.38.0 src/sharding.rs:947). The fields are not signed: any node that relays the message may have
+// changed the fields.
 type PartialChunkAnchor struct {
 	PrevPrevBlock Hash // parent of the header's PrevBlockHash; zero if that is the genesis
 	EpochID       EpochID
@@ -102,8 +102,8 @@ func (c *PartialChunk) DecodeBorsh(r *borsh.Reader) {
 func (h *ChunkHeaderInner) InnerHash() Hash { return hashOf(h.appendInner) }
 
 // ChunkForward is the set of parts that one owner forwards (nearcore
-// PartialEncodedChunkForwardMsg). It may arrive before the header: its header fields suffice to
-// verify the parts and the producer's signature.
+// PartialEncodedChunkForwardMsg). A ChunkForward may arrive before the header: the header fields in
+// the ChunkForward suffice to verify the parts and the producer's signature.
 type ChunkForward struct {
 	ChunkHash     Hash
 	InnerHash     Hash

@@ -3,8 +3,8 @@ package primitives
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
 // The discriminants of NEP-461 (nearcore core/primitives/src/signable_message.rs). The signed bytes
-// of a delegate action begin with one of them, so that its signature is never valid for a
-// transaction.
+// of a delegate action begin with one of these discriminants, so that the action's signature is
+// never valid for a transaction.
 const (
 	delegateDiscriminant   uint32 = 1<<30 + 366
 	delegateV2Discriminant uint32 = 1<<30 + 611
@@ -21,7 +21,7 @@ type DelegateAction struct {
 	Unkept         int // number of actions that decoding dropped, see MaxActionsKept
 }
 
-// DelegateActionV2 is DelegateAction with a nonce that may be that of a gas key.
+// DelegateActionV2 is DelegateAction with a nonce that may belong to a gas key.
 type DelegateActionV2 struct {
 	SenderID       AccountID
 	ReceiverID     AccountID

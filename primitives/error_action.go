@@ -178,8 +178,8 @@ func (e *ActionErrorKind) Unwrap() error {
 	return nil
 }
 
-// ActionError is the error of a failed action. Index counts from 0. It is nil for errors of the
-// receipt as a whole, such as LackBalanceForState after its last action.
+// ActionError is the error of a failed action. Index counts from 0. Index is nil for errors of the
+// receipt as a whole, such as LackBalanceForState after the receipt's last action.
 type ActionError struct {
 	Index *uint64
 	Kind  ActionErrorKind

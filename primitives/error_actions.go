@@ -42,8 +42,8 @@ const (
 	ActionsTransferToUniversalAccount        // field AccountID
 )
 
-// ActionsValidationError is why a list of actions is refused before any of them runs. The comments
-// of the tags list the fields that apply.
+// ActionsValidationError is why the runtime refuses a list of actions before any action runs. The
+// comments of the tags list the fields that apply.
 type ActionsValidationError struct {
 	Tag             ActionsValidationTag
 	PrepaidGas      Gas

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// The borsh form of errors, in which nodes exchange them: a variant's tag, and its fields in the
-// order of nearcore's declarations. It uses the tables of the JSON form.
+// The borsh form of errors, in which nodes exchange errors: a variant's tag, and the variant's
+// fields in the order of nearcore's declarations. The code uses the tables of the JSON form.
 
 // errBorsh is an error with a borsh form of its own.
 type errBorsh interface {
@@ -19,8 +19,7 @@ type errBorsh interface {
 	DecodeBorsh(r *borsh.Reader)
 }
 
-// inOrder returns the fields of a variant in the order of borsh; maybe marks those that are
-// optional.
+// inOrder returns the fields of a variant in the order of borsh; maybe marks the optional fields.
 func (row *errRow[E]) inOrder(e *E) (out []errField, maybe []bool) {
 	switch {
 	case row.inner != nil:

@@ -5,7 +5,7 @@ type FunctionCallTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs
 // FunctionCallError). New executions only make CallCompilation, CallMethodResolve and
-// CallExecution. The others are in outcomes of old blocks.
+// CallExecution. All other variants occur only in outcomes of old blocks.
 const (
 	CallCompilation   FunctionCallTag = iota // field Compilation
 	CallLink                                 // field Message

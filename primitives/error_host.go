@@ -44,9 +44,9 @@ const (
 	HostMLDSAVerifyInvalidInput                                 // field Text
 )
 
-// HostError is the error of a host function in FunctionCallError. Executions report its text in
-// ExecutionError instead, so it only occurs in outcomes of old blocks. The comments of the tags
-// list the fields that apply.
+// HostError is the error of a host function in FunctionCallError. New executions report the error's
+// text in ExecutionError instead, so a HostError only occurs in outcomes of old blocks. The
+// comments of the tags list the fields that apply.
 type HostError struct {
 	Tag    HostErrorTag
 	Text   string // message, or method name

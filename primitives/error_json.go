@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// The protocol's errors are Rust enums whose JSON clients parse. Here each is one flat struct: a
-// tag, and the fields of all its variants, some of which apply to the tag. One table per enum
+// The protocol's errors are Rust enums whose JSON clients parse. Here each enum is one flat struct:
+// a tag, and the fields of all its variants, some of which apply to the tag. One table per enum
 // (error_*.go) lists the variants and their fields. Encoding, decoding and the test against
-// nearcore's OpenAPI document use it.
+// nearcore's OpenAPI document use this table.
 //
 // In JSON, a variant without fields is its name as a string. A variant that wraps a value is
 // {"Name": value}. A variant with fields is {"Name": {fields}}. Keys are in alphabetical order at

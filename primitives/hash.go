@@ -13,7 +13,7 @@ import (
 // Hash is a sha256 digest (nearcore CryptoHash). Its text is base58.
 type Hash [32]byte
 
-// EpochID identifies an epoch: it is the hash of the last block two epochs earlier.
+// EpochID identifies an epoch: the hash of the last block of the epoch two before.
 type EpochID = Hash
 
 // HashBytes returns sha256(b).

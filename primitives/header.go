@@ -5,10 +5,10 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // HeaderVersion is the borsh tag of a block header.
 type HeaderVersion byte
 
-// V6 is the version of protocols 85 to 88, and V1 to V5 are those of earlier protocols. V1 is also
-// the version of the genesis of mainnet and testnet. No node writes V7; up to protocol 86 it is
-// valid like V6. V8 belongs to the feature Spice, which no protocol version has. All versions are
-// decoded, because an epoch sync proof has headers of every epoch since the genesis.
+// V6 is the version of protocols 85 to 88, and V1 to V5 are the versions of protocols below 85. V1
+// is also the version of the genesis of mainnet and testnet. No node writes V7; up to protocol 86
+// it is valid like V6. V8 belongs to the feature Spice, which no protocol version has. All versions
+// are decoded, because an epoch sync proof has headers of every epoch since the genesis.
 // chain/validate.go has the rules for new blocks.
 const (
 	HeaderV1 HeaderVersion = iota
@@ -44,8 +44,8 @@ type ShardSplit struct {
 	Boundary AccountID
 }
 
-// BlockHeaderInnerRest is the part of a header that light clients only have as a hash. Its layout
-// is that of V6. A field that a header's version lacks is zero.
+// BlockHeaderInnerRest is the part of a header that light clients only have as a hash. The struct
+// has the layout of V6. A field that a header's version lacks is zero.
 type BlockHeaderInnerRest struct {
 	BlockBodyHash                 Hash // since V4
 	PrevChunkOutgoingReceiptsRoot Hash

@@ -23,8 +23,9 @@ var (
 	signatureLen = [numKeyTypes]int{64, 65, 3309}
 )
 
-// PublicKey is the borsh form of a public key, tag ‖ raw bytes. It is a string so that it can be
-// compared and used as a map key. Only parsers and decoders make one. The empty string is no key.
+// PublicKey is the borsh form of a public key, tag ‖ raw bytes. PublicKey is a string so that keys
+// can be compared and used as map keys. Only parsers and decoders make one. The empty string is no
+// key.
 type PublicKey string
 
 // Signature is the borsh form of a signature, tag ‖ raw bytes. The empty string is no signature.

@@ -131,7 +131,7 @@ func MustParsePublicKey(text string) PublicKey {
 }
 
 // NewPublicKey returns the key with these raw bytes, whose length must be the scheme's. Like
-// nearcore, it does not check that they are a point of the curve.
+// nearcore, NewPublicKey does not check that the bytes are a point of the curve.
 func NewPublicKey(t KeyType, raw []byte) (PublicKey, error) {
 	if int(t) >= len(publicKeyLen) {
 		return "", &KeyTextError{fmt.Sprintf("unknown key type '%d'", byte(t))}

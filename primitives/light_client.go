@@ -13,7 +13,7 @@ type LightClientBlock struct {
 	ApprovalsAfterNext []Signature      // signatures by approver; empty: the approver has not approved
 }
 
-// Hash returns the block's hash, by the same formula as that of a full header.
+// Hash returns the block's hash, by the formula of a full header's hash.
 func (l *LightClientBlock) Hash() Hash {
 	return CombineHash(CombineHash(HashBorsh(&l.InnerLite), l.InnerRestHash), l.PrevBlockHash)
 }

@@ -1,7 +1,7 @@
 package primitives
 
-// Mocks replace the results of signature checks in contracts. Only a sandbox may have them, because
-// validators with different mocks would disagree. A nil *Mocks mocks nothing.
+// Mocks replace the results of signature checks in contracts. Only a sandbox may have Mocks,
+// because validators with different mocks would disagree. A nil *Mocks mocks nothing.
 type Mocks struct {
 	Ed25519 bool `json:"ed25519_verify,omitempty"` // every well-formed signature is valid
 	P256    bool `json:"p256_verify,omitempty"`    // every well-formed signature is valid

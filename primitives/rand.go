@@ -116,8 +116,8 @@ func (r *ChaChaRng) UniformUint32(n uint32) uint32 {
 	}
 }
 
-// UniformUint64 returns gen_range(0..n) of rand 0.8.5 for u64 and usize; it differs from the u32
-// form for the same n. n must not be 0.
+// UniformUint64 returns gen_range(0..n) of rand 0.8.5 for u64 and usize; the result differs from
+// the u32 form's result for the same n. n must not be 0.
 func (r *ChaChaRng) UniformUint64(n uint64) uint64 {
 	zone := n<<bits.LeadingZeros64(n) - 1
 	for {

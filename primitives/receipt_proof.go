@@ -32,7 +32,7 @@ func ReceiptsLeaf(to ShardID, receipts []*Receipt) Hash {
 	return HashBytes(h[:])
 }
 
-// Verify returns whether the receipts are those of a chunk with this root.
+// Verify returns whether the receipts belong to a chunk with this root.
 func (p *ReceiptProof) Verify(root Hash) bool { return p.Proof.Verify(root, p.Leaf()) }
 
 // minReceiptProof is the smallest encoding of a proof: no receipts, two shards, an empty path.

@@ -165,7 +165,8 @@ func (k SecretKey) PublicKey() PublicKey {
 
 // Sign signs data. For secp256k1 data must be 32 bytes (a hash), else it panics. Every scheme is
 // deterministic here: RFC 8032, RFC 6979 with a low s, and FIPS 204's deterministic variant with an
-// empty context (nearcore's ML-DSA-65 signatures are randomized; both verify).
+// empty context (nearcore's ML-DSA-65 signatures are randomized; verifiers accept both kinds of
+// signatures).
 func (k SecretKey) Sign(data []byte) Signature {
 	if k.by != nil {
 		return k.by.Sign(data)

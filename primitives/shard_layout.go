@@ -11,9 +11,9 @@ import (
 // compare with Equal. The zero value is no layout; its methods panic.
 //
 // A shard has an index (ShardIndex: the order of chunks, masks and settlements) and an id (ShardID:
-// used in messages, seeds and maps). In V0 and V1 they are the same number. In V2 and V3 ids are
-// neither contiguous nor ascending. V0 assigns accounts by hash; the others split the sorted
-// accounts at boundaries, which belong to the shard on their right.
+// used in messages, seeds and maps). In V0 and V1 a shard's index and id are the same number. In V2
+// and V3 ids are neither contiguous nor ascending. V0 assigns accounts by hash. V1, V2 and V3 split
+// the sorted accounts at boundaries; a boundary belongs to the shard on its right.
 //
 // source: nearcore core/primitives/src/shard_layout/
 type ShardLayout struct{ of shardLayoutForm }
@@ -60,7 +60,7 @@ func (l ShardLayout) Tag() int { return int(l.of.tag()) }
 // layouts may have version 0.
 func (l ShardLayout) Version() uint32 { return l.of.version() }
 
-// Equal returns whether both layouts are the same in every field.
+// Equal returns whether l and o are equal in every field.
 func (l ShardLayout) Equal(o ShardLayout) bool {
 	if l.of == nil || o.of == nil || l.of == o.of { // forms are pointers
 		return l.of == o.of
@@ -77,7 +77,7 @@ func (l ShardLayout) ShardUIDOf(a AccountID) ShardUID { return l.UID(l.of.shardO
 // NumShards returns the number of shards, at least 1.
 func (l ShardLayout) NumShards() int { return l.of.numShards() }
 
-// ShardIDs returns the ids by index. The caller must not change them.
+// ShardIDs returns the ids by index. The caller must not change the slice.
 func (l ShardLayout) ShardIDs() []ShardID { return l.of.ids() }
 
 // ShardUIDs returns the uids by index.
@@ -117,7 +117,8 @@ func (l ShardLayout) IDAt(i ShardIndex) (ShardID, error) {
 	return ids[i], nil
 }
 
-// Boundaries returns the boundary accounts in order, nil for V0. The caller must not change them.
+// Boundaries returns the boundary accounts in order, nil for V0. The caller must not change the
+// slice.
 func (l ShardLayout) Boundaries() []AccountID { return l.of.boundaries() }
 
 // Children returns the shards of this layout that a shard of the previous layout was split into, or
@@ -177,9 +178,9 @@ func (l ShardLayout) Ancestors(id ShardID) ([]ShardID, bool) {
 	return v3.ancestors[id], true
 }
 
-// ResolveToCurrent maps a shard of an earlier layout to a shard of this one, by the first child of
-// each split. It returns false if the history does not contain the shard. Before V3 the history is
-// one generation.
+// ResolveToCurrent maps a shard of a previous layout to a shard of this layout, by the first child
+// of each split. It returns false if the history does not contain the shard. Before V3 the history
+// is one generation.
 func (l ShardLayout) ResolveToCurrent(id ShardID) (ShardID, bool) {
 	v3, ok := l.of.(*shardLayoutV3)
 	if !ok {
@@ -228,9 +229,9 @@ func SingleShardLayout() ShardLayout {
 }
 
 // MultiShardLayout returns the layout of n shards that nearcore's `init` and tests make. It has
-// version 0 and boundaries test1 to test{n-1}. Its ids are shuffled by the StdRng of seed 42, so
-// that code cannot rely on their order. Past ten shards those names are not in byte order, and
-// nearcore then searches an unsorted list; here that is ErrLayout, as is n < 1.
+// version 0 and boundaries test1 to test{n-1}. The layout's ids are shuffled by the StdRng of seed
+// 42, so that code cannot rely on their order. Past ten shards the boundary names are not in byte
+// order, and nearcore then searches an unsorted list; here that is ErrLayout, as is n < 1.
 func MultiShardLayout(n int) (ShardLayout, error) {
 	if n < 1 || n > 10 {
 		return ShardLayout{}, fmt.Errorf("%w: a default layout has 1 to 10 shards, not %d", ErrLayout, n)
@@ -314,8 +315,8 @@ func (l *rangeLayout) indexOf(id ShardID) (ShardIndex, bool) {
 }
 
 // splitAt returns the layout with one more boundary. Two shards replace the shard that contains the
-// boundary. Their ids are the greatest present id plus 1 and 2. splitAt also returns the replaced
-// shard.
+// boundary. The ids of the two new shards are the greatest present id plus 1 and plus 2. splitAt
+// also returns the replaced shard.
 func (l *rangeLayout) splitAt(boundary AccountID) (out rangeLayout, parent ShardID, children []ShardID, err error) {
 	i, found := slices.BinarySearch(l.boundaryAccounts, boundary)
 	if found {

@@ -9,8 +9,8 @@ import (
 )
 
 // shardLayoutV2 is the usual layout: any ids, and the relation to the previous layout. nearcore
-// also stores the maps from id to index and back and from child to parent. They are derived, so
-// here they only exist in the encodings.
+// also stores the maps from id to index and back and from child to parent. These maps follow from
+// the other fields, so here they only exist in the encodings.
 type shardLayoutV2 struct {
 	rangeLayout
 	split   map[ShardID][]ShardID // children of each shard of the previous layout; nil: there is none

@@ -9,7 +9,7 @@ import (
 )
 
 // shardLayoutV3 is made by dynamic resharding. It contains the whole history of splits, and which
-// was the last. The ancestors follow from the history; borsh contains them, JSON does not.
+// split was the last. The ancestors follow from the history; borsh contains them, JSON does not.
 type shardLayoutV3 struct {
 	rangeLayout
 	split     map[ShardID][]ShardID // children of every shard that was ever split
@@ -18,8 +18,8 @@ type shardLayoutV3 struct {
 }
 
 // NewShardLayoutV3 returns a layout with its history. The keys of split are the shards that were
-// ever split. None of them may be in ids, or be a child twice. Each has at least two children,
-// which are in ids or were split themselves. lastSplit is a key of split.
+// ever split. No split shard may be in ids, or be a child twice. Each split shard has at least two
+// children, which are in ids or were split themselves. lastSplit is a key of split.
 func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][]ShardID, lastSplit ShardID) (ShardLayout, error) {
 	r, err := newRangeLayout(boundaries, ids)
 	if err != nil {
@@ -108,8 +108,8 @@ func SplitHistory(newestFirst []ShardLayout) map[ShardID][]ShardID {
 	return split
 }
 
-// SplitMap returns the whole history of splits of a V3 layout, nil for others. The caller must not
-// change it.
+// SplitMap returns the whole history of splits of a V3 layout, nil for other layouts. The caller
+// must not change the map.
 func (l ShardLayout) SplitMap() map[ShardID][]ShardID {
 	if v3, ok := l.of.(*shardLayoutV3); ok {
 		return v3.split
@@ -117,7 +117,7 @@ func (l ShardLayout) SplitMap() map[ShardID][]ShardID {
 	return nil
 }
 
-// LastSplit returns the shard whose split made a V3 layout; false for others.
+// LastSplit returns the shard whose split made a V3 layout; false for other layouts.
 func (l ShardLayout) LastSplit() (ShardID, bool) {
 	v3, ok := l.of.(*shardLayoutV3)
 	if !ok {

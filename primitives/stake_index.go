@@ -17,8 +17,8 @@ type StakeWeightedIndex struct {
 	odds    []Balance // column i picks i for a draw below odds[i], else aliases[i]
 }
 
-// NewStakeWeightedIndex builds the table. It returns ErrOverflow if the sum of stakes, or a stake
-// times their number, exceeds u128.
+// NewStakeWeightedIndex builds the table. NewStakeWeightedIndex returns ErrOverflow if the sum of
+// stakes, or a stake times the number of stakes, exceeds u128.
 func NewStakeWeightedIndex(stakes []Balance) (*StakeWeightedIndex, error) {
 	w := &StakeWeightedIndex{aliases: make([]uint64, len(stakes)), odds: make([]Balance, len(stakes))}
 	for i, stake := range stakes {
@@ -66,7 +66,7 @@ func NewStakeWeightedIndex(stakes []Balance) (*StakeWeightedIndex, error) {
 }
 
 // Sample returns the index that a seed picks: its first 8 bytes choose the column, the next 16 the
-// stake within it. It panics if there are no stakes, or all are 0.
+// stake within it. Sample panics if there are no stakes, or if all stakes are 0.
 func (w *StakeWeightedIndex) Sample(seed [32]byte) int {
 	i := binary.LittleEndian.Uint64(seed[:8]) % uint64(len(w.aliases))
 	stake := Balance{Lo: binary.LittleEndian.Uint64(seed[8:]), Hi: binary.LittleEndian.Uint64(seed[16:])}
@@ -107,7 +107,7 @@ func (w *StakeWeightedIndex) Len() int { return len(w.aliases) }
 func (w *StakeWeightedIndex) Aliases() []uint64 { return w.aliases }
 
 // NoAliasOdds returns the share of each column that stays with its own index, out of the sum of
-// stakes. The caller must not change it.
+// stakes. The caller must not change the result.
 func (w *StakeWeightedIndex) NoAliasOdds() []Balance { return w.odds }
 
 // StakeSum returns the sum of the stakes.

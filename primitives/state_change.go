@@ -34,7 +34,7 @@ type StateChange struct {
 	Value []byte
 }
 
-// KeyChanges are the writes to one key of the trie in a chunk, oldest first. The last one is the
+// KeyChanges are the writes to one key of the trie in a chunk, oldest first. The last write is the
 // value in the new state.
 type KeyChanges struct {
 	Key     []byte

@@ -211,7 +211,8 @@ type StatePart struct {
 }
 
 // StateResponse is a host's answer (nearcore StateResponseInfo V2 with ShardStateSyncResponse V4).
-// Without header and part it means that the host could not produce the requested one.
+// A StateResponse without header and part means that the host could not produce the requested
+// header or part.
 type StateResponse struct {
 	ShardID  ShardID
 	SyncHash Hash

@@ -145,8 +145,8 @@ func (s *SignedTransaction) AppendBorsh(b []byte) []byte {
 	return s.Signature.AppendBorsh(s.Transaction.AppendBorsh(b))
 }
 
-// DecodeBorsh reads what AppendBorsh writes. The hash is computed from the bytes read or, if they
-// were not canonical, from the canonical encoding.
+// DecodeBorsh reads what AppendBorsh writes. The hash is computed from the bytes read or, if these
+// bytes were not canonical, from the canonical encoding.
 func (s *SignedTransaction) DecodeBorsh(r *borsh.Reader) {
 	in := r.Rest()
 	s.Transaction.DecodeBorsh(r)

@@ -74,7 +74,7 @@ const (
 	accessKeySeparator   = byte(ColAccessKey)
 )
 
-// Singletons of a shard: keys that consist of their column. They must not be changed.
+// Singletons of a shard: keys that consist of their column. Callers must not change these slices.
 var (
 	DelayedIndicesKey     = []byte{byte(ColDelayedReceipt)}
 	YieldIndicesKey       = []byte{byte(ColPromiseYieldIndices)}
@@ -138,8 +138,8 @@ func AppendYieldTimeoutKey(b []byte, index uint64) []byte {
 }
 
 // AppendBufferedReceiptKey appends the key of an item of the buffer towards a shard. The shard
-// takes two bytes here, unlike in columns 16 and 17. It panics for larger ids, as nearcore does: no
-// layout has them.
+// takes two bytes here, unlike in columns 16 and 17. AppendBufferedReceiptKey panics for larger
+// ids, as nearcore does: no layout has such ids.
 func AppendBufferedReceiptKey(b []byte, to ShardID, index uint64) []byte {
 	if to > 1<<16-1 {
 		panic(fmt.Sprintf("primitives: shard id %d does not fit the trie key", to))
@@ -197,7 +197,7 @@ func trieKeyAccount(tail []byte, separator byte) (AccountID, []byte, error) {
 }
 
 // HasAccount returns whether the column's keys begin with an account id, which determines the side
-// of a split that they go to (trie_key.rs COLUMNS_WITH_ACCOUNT_ID_IN_KEY).
+// of a split to which the keys go (trie_key.rs COLUMNS_WITH_ACCOUNT_ID_IN_KEY).
 func (c TrieColumn) HasAccount() bool {
 	switch c {
 	case ColAccount, ColContractCode, ColAccessKey, ColReceivedData, ColPostponedReceiptID, ColPendingDataCount,

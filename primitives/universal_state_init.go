@@ -112,7 +112,7 @@ func (s *UniversalStateInitV1) HasKey(h PublicKeyHandle) bool {
 }
 
 // Decode decodes the canonical encoding, which is required from CanonicalUniversalStateInit on.
-// Errors: those of Check. Bytes that it refuses are not copied.
+// Errors: those of Check. Decode does not copy bytes that it refuses.
 func (raw RawStateInit) Decode() (*UniversalStateInitV1, error) {
 	if err := raw.Check(); err != nil {
 		return nil, err
@@ -142,8 +142,8 @@ func (raw RawStateInit) DecodeLenient() (*UniversalStateInitV1, error) {
 	return s, nil
 }
 
-// DerivedAccount returns the id of the account that the bytes make, whether or not they are valid:
-// 0u and the sha3-256 hash in base32.
+// DerivedAccount returns the id of the account that the bytes make, whether or not the bytes are
+// valid: 0u and the sha3-256 hash in base32.
 func (raw RawStateInit) DerivedAccount() AccountID { return UniversalID(sha3.Sum256(raw)) }
 
 // StateInitCounts is what a state init is charged for.
@@ -154,7 +154,7 @@ type StateInitCounts struct {
 }
 
 // Counts returns what an action with these bytes is charged for, in every protocol version: the
-// entries and keys of the lenient decoding, 0 if it fails.
+// entries and keys of the lenient decoding, 0 if that decoding fails.
 func (raw RawStateInit) Counts() StateInitCounts {
 	c, _, _ := raw.scan(true)
 	return c
@@ -162,8 +162,8 @@ func (raw RawStateInit) Counts() StateInitCounts {
 
 // SendCounts returns what a contract is charged for bytes that it passes to
 // promise_batch_action_universal_state_init. If strict is set, bytes that Decode refuses count as
-// the entries and keys that their length could hold; otherwise it is Counts. strict is whether
-// CanonicalUniversalStateInit is on.
+// the entries and keys that their length could hold; otherwise the result is that of Counts. strict
+// is whether CanonicalUniversalStateInit is on.
 func (raw RawStateInit) SendCounts(strict bool) StateInitCounts {
 	if !strict {
 		return raw.Counts()
@@ -176,8 +176,9 @@ func (raw RawStateInit) SendCounts(strict bool) StateInitCounts {
 }
 
 // upperCounts returns the most entries that an encoding of n bytes without keys can hold, and the
-// most keys that one without entries can hold. An empty entry is 8 bytes. Version, code and the
-// number of entries precede the entries, and the number of keys precedes the keys.
+// most keys that an encoding of n bytes without entries can hold. An empty entry is 8 bytes.
+// Version, code and the number of entries precede the entries, and the number of keys precedes the
+// keys.
 func upperCounts(n uint64) StateInitCounts {
 	const beforeEntries, beforeKeys, entry = 1 + 1 + 4, 1 + 1 + 4 + 4, 8
 	ceil := func(n, part uint64) uint64 { return n/part + min(n%part, 1) }
@@ -186,11 +187,11 @@ func upperCounts(n uint64) StateInitCounts {
 	}
 }
 
-// scan counts without copying anything. canonical is whether the bytes are the encoding of what
-// they decode to. Only the order and the repetition of entries and keys can differ, because every
-// other value has one encoding. For bytes that are not canonical, scan counts the entries and keys
-// only if exact is set, because that takes time. For bytes that do not decode, it returns their
-// length and counts of 0.
+// scan counts without copying anything. canonical is whether the bytes are the encoding of the
+// value to which they decode. Only the order and the repetition of entries and keys can differ,
+// because every other value has one encoding. For bytes that are not canonical, scan counts the
+// entries and keys only if exact is set, because this count takes time. For bytes that do not
+// decode, scan returns the length of the bytes and counts of 0.
 func (raw RawStateInit) scan(exact bool) (c StateInitCounts, canonical bool, err error) {
 	c.Bytes = uint64(len(raw))
 	r := borsh.NewReader(raw)
@@ -238,7 +239,7 @@ func (raw RawStateInit) HasPostQuantumKey() bool {
 	return r.Close() == nil && found
 }
 
-// scannedKeys are the keys of a list of items, and how to read them again.
+// scannedKeys are the keys of a list of items, and how to read these keys again.
 type scannedKeys struct {
 	n      int
 	sorted bool // the keys ascend strictly

@@ -140,11 +140,11 @@ func (v *Verifier) came(k *knownKey) int {
 	return k.late
 }
 
-// place adds a key to the keys with tables and returns whether it did. If there are maxTables
-// already, the key replaces the one whose last use is oldest, provided that one is stale. Otherwise
-// it replaces the least frequent one, provided that one is less than half as frequent as the key.
-// After a refusal, the key is considered again after v.often more uses. The caller holds mu and
-// builds the table.
+// place adds a key to the keys with tables and returns whether it did. If maxTables keys have
+// tables, the new key replaces the key whose last use is oldest, provided that the replaced key is
+// stale. Otherwise the new key replaces the least frequent key, provided that the replaced key is
+// less than half as frequent as the new key. After a refusal, the key is considered again after
+// v.often more uses. The caller holds mu and builds the table.
 func (v *Verifier) place(k *knownKey) bool {
 	k.times = 0
 	if slices.Contains(v.tables, k) {
@@ -178,7 +178,8 @@ func tableOf(key PublicKey) *multiples.Table {
 }
 
 // verifyByTable checks ed25519Rules: S is below the order, and the canonical bytes of S·B - H(R ‖ A
-// ‖ data)·A are those of R. Both products are sums of table entries, instead of 255 doublings.
+// ‖ data)·A equal the bytes of R. The two products are sums of table entries, instead of 255
+// doublings.
 func verifyByTable(negated *multiples.Table, s Signature, data []byte, key PublicKey) bool {
 	var sig [64]byte
 	copy(sig[:], s[1:])

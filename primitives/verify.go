@@ -8,10 +8,11 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519"
 )
 
-// ed25519Rules are those of ed25519-dalek 2.2's plain verify. S is below the group order. A is any
-// encoding that decompresses, to a point of any order. The equation has no cofactor, and its result
-// is compared with R byte by byte. Batch verification (with cofactor) is not used: it accepts
-// signatures that plain verify refuses, and all nodes must agree on every signature.
+// ed25519Rules are the rules of ed25519-dalek 2.2's plain verify. S is below the group order. A is
+// any encoding that decompresses, to a point of any order. The equation has no cofactor, and its
+// result is compared with R byte by byte. Batch verification (with cofactor) is not used: batch
+// verification accepts signatures that plain verify refuses, and all nodes must agree on every
+// signature.
 var ed25519Rules = &ed25519.Options{Verify: ed25519.VerifyOptionsStdLib}
 
 // Verify returns whether s is key's signature of data (nearcore core/crypto/src/signature.rs:1086).

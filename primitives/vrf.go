@@ -29,9 +29,9 @@ type VRFPublicKey struct {
 	point  curve.RistrettoPoint
 }
 
-// NewVRFPublicKey converts an ed25519 key (nearcore: convert_public_key). It returns ErrVRFKey
-// unless it is a valid staking key. It costs more than verifying a proof: cache the result per
-// validator.
+// NewVRFPublicKey converts an ed25519 key (nearcore: convert_public_key). NewVRFPublicKey returns
+// ErrVRFKey unless k is a valid staking key. The conversion costs more than verifying a proof:
+// cache the result per validator.
 func NewVRFPublicKey(k PublicKey) (*VRFPublicKey, error) {
 	p, ok := stakingPoint(k)
 	if !ok {
@@ -83,8 +83,8 @@ func VerifyVRF(k PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
 	return err == nil && v.Verify(input, value, proof)
 }
 
-// ProveVRF returns the value and proof of an ed25519 key for input. It returns ErrVRFKey for other
-// schemes. It is deterministic.
+// ProveVRF returns the value and proof of an ed25519 key for input. ProveVRF returns ErrVRFKey for
+// keys of other schemes. ProveVRF is deterministic.
 func (k SecretKey) ProveVRF(input []byte) (value [32]byte, proof [64]byte, err error) {
 	if k.IsZero() || k.Type() != ED25519 {
 		return value, proof, ErrVRFKey

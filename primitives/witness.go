@@ -61,9 +61,9 @@ type SourceProof struct {
 }
 
 // ChunkStateWitness contains all that a validator needs to check a chunk without the shard's state
-// (nearcore state_witness.rs ChunkStateWitness V2). Its transitions execute the shard's previous
-// chunk and the blocks since then. Together they prove the state root before the chunk that Header
-// claims.
+// (nearcore state_witness.rs ChunkStateWitness V2). The transitions of the witness execute the
+// shard's previous chunk and the blocks since that chunk. Together the transitions prove the state
+// root that Header claims before the chunk.
 type ChunkStateWitness struct {
 	EpochID         EpochID              // epoch of the block that may include the chunk
 	Header          ChunkHeader          // header of the chunk to validate
@@ -91,7 +91,8 @@ func (w *ChunkStateWitness) AppendBorsh(b []byte) []byte {
 }
 
 // DecodeBorsh reads what AppendBorsh writes, and also encodings with Sources in another order or
-// with duplicates. It sorts them and keeps the last one of each chunk (see asMap).
+// with duplicates. DecodeBorsh sorts Sources and keeps the last SourceProof of each chunk (see
+// asMap).
 func (w *ChunkStateWitness) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 1 {
 		r.BadTag("ChunkStateWitness", tag)

@@ -3,8 +3,9 @@ package primitives
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
 // Messages that distribute contract code, which witnesses do not contain. A chunk's producer
-// announces the contracts that it called, its validators request those they lack, and newly
-// deployed code is sent to all validators in advance (nearcore contract_distribution.rs).
+// announces the contracts that it called, the chunk's validators request the contracts that they
+// lack, and newly deployed code is sent to all validators in advance (nearcore
+// contract_distribution.rs).
 
 const (
 	accessesDifferentiator          = "ChunkContractAccessesInner"

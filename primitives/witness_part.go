@@ -9,10 +9,11 @@ const (
 
 // ChunkAnchor places a chunk in the chain: its parent and grandparent block. From protocol feature
 // EarlyKickout on, a chunk's producer depends on the grandparent, so the messages that a producer
-// signs name both (near-primitives 0.38.0 src/stateless_validation/partial_witness.rs:206).
+// signs name parent and grandparent (near-primitives 0.38.0
+// src/stateless_validation/partial_witness.rs:206).
 //
-// Both are what the sender claims. Check them against the chain before trusting a producer that was
-// found by them.
+// Parent and grandparent are what the sender claims. Check these claims against the chain before
+// trusting a producer that follows from them.
 type ChunkAnchor struct {
 	PrevBlock     Hash
 	PrevPrevBlock Hash // zero if the parent is the genesis
@@ -63,8 +64,8 @@ func (p *PartialWitness) appendInner(b []byte) []byte {
 	return borsh.AppendString(borsh.AppendUint64(b, p.EncodedLength), differentiator)
 }
 
-// AppendBorsh appends the fields and the signature. For V1 these are message bodies 22 and 23,
-// which have no version. V2 is always sent with its version (VersionedPartialWitness).
+// AppendBorsh appends the fields and the signature. The encodings of V1 are message bodies 22 and
+// 23, which have no version. V2 is always sent with its version (VersionedPartialWitness).
 func (p *PartialWitness) AppendBorsh(b []byte) []byte {
 	return p.Signature.AppendBorsh(p.appendInner(b))
 }
@@ -93,7 +94,7 @@ func readDifferentiator(r *borsh.Reader, want string) {
 }
 
 // VersionedPartialWitness is a PartialWitness with its version, as in the routed message bodies 40
-// and 41. nearcore sends only V2 there and accepts both.
+// and 41. nearcore sends only V2 in these bodies and accepts V1 and V2.
 type VersionedPartialWitness struct{ PartialWitness }
 
 // AppendBorsh appends tag 0 for V1 or tag 1 for V2, the fields and the signature.

@@ -20,16 +20,16 @@ import (
 // ErrInvalid is wrapped by every decoding error.
 var ErrInvalid = errors.New("borsh: invalid encoding")
 
-// ErrEOF is the error of input that ends too early. It wraps ErrInvalid. RPC clients see its text,
-// which is borsh-rs's.
+// ErrEOF is the error of input that ends too early. ErrEOF wraps ErrInvalid. RPC clients see the
+// text of ErrEOF, which is borsh-rs's text.
 var ErrEOF = fmt.Errorf("%w: Unexpected length of input", ErrInvalid)
 
-// ErrTrailing is the error of bytes left after the value. It wraps ErrInvalid. Its text is
-// borsh-rs's.
+// ErrTrailing is the error of bytes left after the value. ErrTrailing wraps ErrInvalid. The text of
+// ErrTrailing is borsh-rs's text.
 var ErrTrailing = fmt.Errorf("%w: Not all bytes read", ErrInvalid)
 
 // ErrFill is the error of input that ends within an array that nearcore reads by its own code, as
-// in ML-DSA-65 keys. It wraps ErrInvalid. Its text is that of Rust's std::io.
+// in ML-DSA-65 keys. ErrFill wraps ErrInvalid. The text of ErrFill is the text of Rust's std::io.
 var ErrFill = fmt.Errorf("%w: failed to fill whole buffer", ErrInvalid)
 
 // ErrTooMuch is the error of a value that would take more memory than the reader allows. It wraps
@@ -54,17 +54,19 @@ func Unmarshal(in []byte, v Decoder) error {
 }
 
 // MostPerByte bounds the memory of a list, relative to its encoding. An item of any type of the
-// protocol needs at most MostPerByte times as many bytes of memory as its shortest encoding has.
+// protocol needs at most MostPerByte times as many bytes of memory as the item's shortest encoding
+// has.
 const MostPerByte = 64
 
 // RoomFor returns a room that is large enough for the lists of any value that is encoded in n
-// bytes. It is for encodings that nearcore bounds by their length alone, because a smaller room
+// bytes. RoomFor is for encodings that nearcore bounds by length alone, because a smaller room
 // would refuse values that nearcore decodes.
 func RoomFor(n int) int { return MostPerByte * n }
 
-// UnmarshalWithin is Unmarshal for untrusted input. It returns ErrTooMuch, before it allocates, if
-// the items of all lists together need more than `room` bytes of memory. Such a bound is needed
-// because an item that is encoded in one byte may take fifty bytes of memory.
+// UnmarshalWithin does the same as Unmarshal, for untrusted input. UnmarshalWithin returns
+// ErrTooMuch, before it allocates, if the items of all lists together need more than `room` bytes
+// of memory. Such a bound is needed because an item that is encoded in one byte may take fifty
+// bytes of memory.
 func UnmarshalWithin(in []byte, v Decoder, room int) error {
 	r := NewReaderWithin(in, room)
 	v.DecodeBorsh(r)
@@ -121,8 +123,8 @@ func AppendUint64s(b []byte, v []uint64) []byte {
 	return b
 }
 
-// Reader decodes a byte slice. The first error sticks: later reads return zero values. It is not
-// safe for concurrent use.
+// Reader decodes a byte slice. The first error sticks: reads after an error return zero values. A
+// Reader is not safe for concurrent use.
 type Reader struct {
 	buf     []byte
 	err     error
@@ -139,12 +141,13 @@ func NewReader(in []byte) *Reader { return &Reader{buf: in} }
 // NewReaderWithin reads untrusted input within the bound of UnmarshalWithin.
 func NewReaderWithin(in []byte, room int) *Reader { return &Reader{buf: in, bounded: true, room: room} }
 
-// NewClientReader reads input of an RPC client. It reports errors in borsh-rs's order: if a count
-// exceeds the input, it first reads the items that are there, and reports the first error in them.
+// NewClientReader reads input of an RPC client. The Reader reports errors in borsh-rs's order: if a
+// count exceeds the input, the Reader first reads the items that the input contains, and reports
+// the first error in these items.
 func NewClientReader(in []byte) *Reader { return &Reader{buf: in, inOrder: true} }
 
-// Lists returns how many bytes of memory the items of the lists read so far take, without what they
-// point to.
+// Lists returns how many bytes of memory the items of the lists read so far take, without the
+// memory to which the items point.
 func (r *Reader) Lists() int { return r.lists }
 
 // Loosen records that the input is not the canonical encoding. Such input is valid: borsh-rs
@@ -160,7 +163,7 @@ func (r *Reader) Err() error { return r.err }
 // Remaining returns how many bytes are left.
 func (r *Reader) Remaining() int { return len(r.buf) }
 
-// Rest returns the unread bytes without consuming them; they alias the input.
+// Rest returns the unread bytes without consuming them; the returned bytes alias the input.
 func (r *Reader) Rest() []byte { return r.buf }
 
 // Close returns the first error, or ErrTrailing when bytes are left.
@@ -291,8 +294,8 @@ func (r *Reader) Uint64() uint64 {
 }
 
 // Len reads a count of items of at least minSize bytes each, and fails if the input is too short
-// for them. A minSize of 0 is taken as 1: no type of the protocol is empty, so a count cannot
-// exceed the bytes left.
+// for these items. A minSize of 0 is taken as 1: no type of the protocol is empty, so a count
+// cannot exceed the bytes left.
 func (r *Reader) Len(minSize int) int {
 	n := r.Uint32()
 	if r.err != nil {
@@ -341,8 +344,8 @@ func (r *Reader) Uint64s() []uint64 {
 	return out
 }
 
-// SliceKept is Slice, except that a client reader keeps only the first `most` items and drops later
-// ones after reading them. left is the number of dropped items.
+// SliceKept does the same as Slice, except that a client reader keeps only the first `most` items
+// and drops the following items after reading them. left is the number of dropped items.
 func SliceKept[T any](r *Reader, minSize, most int, f func(*Reader) T) (out []T, left int) {
 	if !r.inOrder {
 		return Slice(r, minSize, f), 0
@@ -380,7 +383,7 @@ func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
 	}
 	out := make([]T, 0, first)
 	for range n {
-		if len(out) == cap(out) { // all items so far were valid, so most of the others probably are
+		if len(out) == cap(out) { // all items so far were valid, so most of the remaining items probably are
 			out = slices.Grow(out, min(n-len(out), 3*len(out)))
 		}
 		out = append(out, f(r))

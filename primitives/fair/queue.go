@@ -10,11 +10,11 @@
 //	errors  none; Push returns false when the queue is full
 //	source  start-time fair queueing (Goyal, Vin, Cheng 1996), on two levels
 //
-// The next turn belongs to the address that has used least, and within it to the connection that
-// has used least. A client that is new, or returns, starts with the usage of the others: it gets no
-// credit for the time before. Among clients with equal usage, every other turn goes to such a new
-// client. So a client with rare requests does not wait for a whole round of clients that always
-// have requests.
+// The next turn belongs to the address that has used least, and within this address to the
+// connection that has used least. A client that is new, or returns, starts with the usage of the
+// present clients: such a client gets no credit for the time before. Among clients with equal
+// usage, every other turn goes to such a new client. So a client with rare requests does not wait
+// for a whole round of clients that always have requests.
 package fair
 
 import "container/heap"
@@ -26,7 +26,7 @@ type Client struct {
 }
 
 // The queue remembers this many addresses without waiting items, and this many connections of each
-// address, so that they do not count as new when they return.
+// address, so that a returning address or connection does not count as new.
 const (
 	Remembered      = 1024
 	RememberedConns = 64
@@ -40,7 +40,7 @@ type Queue[T any] struct {
 	n     int
 }
 
-// level is a set of flows. Those with waiting items form a heap, ordered by what they have used.
+// level is a set of flows. The flows with waiting items form a heap, ordered by their usage.
 type level[K comparable, V any] struct {
 	flows map[K]*flow[K, V]
 	heap  flowHeap[K, V]
@@ -106,8 +106,9 @@ func (l *level[K, V]) get(k K, fresh func() V) *flow[K, V] {
 	return f
 }
 
-// forget drops flows without waiting items. It first drops those whose usage is at most clock,
-// because a flow that returns starts at clock anyway. If that is not enough, it drops all.
+// forget drops flows without waiting items. forget first drops the flows whose usage is at most
+// clock, because a flow that returns starts at clock anyway. If too many flows remain, forget drops
+// all flows without waiting items.
 func (l *level[K, V]) forget() {
 	for _, all := range []bool{false, true} {
 		for k, f := range l.flows {
@@ -184,8 +185,8 @@ func conn[T any](address *flow[[16]byte, *level[uint64, *fifo[T]]], c Client) *f
 	return address.of.get(c.Conn, func() *fifo[T] { return &fifo[T]{} })
 }
 
-// Pop removes the item whose turn it is and returns it with its client; false if nothing waits.
-// Each turn is charged one unit, so that clients whose cost is not yet known alternate.
+// Pop removes the item whose turn it is and returns the item with its client; false if nothing
+// waits. Each turn is charged one unit, so that clients whose cost is not yet known alternate.
 func (q *Queue[T]) Pop() (item T, c Client, ok bool) {
 	if q.n == 0 {
 		return item, c, false

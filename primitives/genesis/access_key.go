@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Access keys in the raw form of records and actions. It differs from the RPC's view in one case: a
-// gas key with a function call permission is the array [info, permission].
+// Access keys in the raw form of records and actions. The raw form differs from the RPC's view in
+// one case: a gas key with a function call permission is the array [info, permission].
 
 // accessKey reads {"nonce", "permission"}.
 func (c *cursor) accessKey() (k primitives.AccessKey) {

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cursor decodes one value that a scanner has extracted: its syntax is valid, and it has no blanks.
-// The first error sticks.
+// cursor decodes one value that a scanner has extracted: the syntax of the value is valid, and the
+// value has no blanks. The first error sticks.
 type cursor struct {
 	b    []byte // the part that is not read yet
 	path []step
@@ -106,7 +106,7 @@ func (c *cursor) kind() string {
 	return "integer `" + w + "`"
 }
 
-// null consumes a null if one is next, and returns whether it did.
+// null consumes a null if a null is next, and returns whether it consumed one.
 func (c *cursor) null() bool {
 	if c.next() == 'n' {
 		c.b = c.b[4:]
@@ -115,7 +115,8 @@ func (c *cursor) null() bool {
 	return false
 }
 
-// absent consumes a null if removals are allowed and a null is next. It returns whether it did.
+// absent consumes a null if removals are allowed and a null is next. absent returns whether it
+// consumed a null.
 func (c *cursor) absent() bool {
 	if !c.removals || !c.null() {
 		return false

@@ -20,7 +20,7 @@ type member struct {
 func field(name string, read func()) member  { return member{name: name, read: read} }
 func option(name string, read func()) member { return member{name: name, optional: true, read: read} }
 
-// members reads an object with these fields; others are ignored.
+// members reads an object with these fields, and ignores all other fields.
 func (c *cursor) members(ms ...member) {
 	seen := uint(0)
 	c.object(func(key []byte) bool {

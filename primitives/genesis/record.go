@@ -60,9 +60,10 @@ type (
 	// identifies is removed. Its JSON has null in place of account, value, code, access_key or
 	// nonce.
 	Removal struct{ Of Record }
-	// ForkRecord is unknown to nearcore, and only valid in patches. It resets an account of a fork
-	// to its state after a block of the remote chain. A zero block means that the account does not
-	// exist there. Local changes of the account are discarded unless Keep is set.
+	// ForkRecord is unknown to nearcore, and only valid in patches. A ForkRecord resets an account
+	// of a fork to the account's state after a block of the remote chain. A zero block means that
+	// the account does not exist on the remote chain. Local changes of the account are discarded
+	// unless Keep is set.
 	ForkRecord struct {
 		AccountID primitives.AccountID
 		Block     primitives.Hash

@@ -22,8 +22,8 @@ type AccountMembers struct {
 // ErrAccountMembers is wrapped by every error of Account.
 var ErrAccountMembers = errors.New("the fields of the account are incomplete or contradict each other")
 
-// Account returns the account. Its version is 2 if it has a global contract: the view does not show
-// it. Errors: ErrAccountMembers.
+// Account returns the account. The version is 2 if the account has a global contract: the view does
+// not show the version. Errors: ErrAccountMembers.
 func (m *AccountMembers) Account() (primitives.Account, error) {
 	none := primitives.Account{}
 	refuse := func(why string) (primitives.Account, error) {

@@ -140,9 +140,9 @@ func appendCodeHash(b, code []byte) []byte {
 	return AppendBase64(b, h[:])
 }
 
-// stateData appends a map of base64 to base64. In StructOrder it is in the order of the keys' bytes,
-// a BTreeMap of nearcore. For the sorted order nearcore collects it into a map of the base64 texts,
-// so these determine the order.
+// stateData appends a map of base64 to base64. In StructOrder the entries are in the order of the
+// keys' bytes, a BTreeMap of nearcore. For the sorted order nearcore collects the entries into a
+// map of the base64 texts, so the base64 texts determine the order.
 func (e *Encoder) stateData(b []byte, data []primitives.StateEntry) []byte {
 	type entry struct {
 		key   []byte

@@ -30,7 +30,7 @@ func appendUnless(b []byte, absent bool, one func([]byte) []byte) []byte {
 	return one(b)
 }
 
-// appendTimestamp appends both members of a time in ns.
+// appendTimestamp appends the two members of a time in ns.
 func appendTimestamp(b []byte, ns uint64) []byte {
 	b = appendUint(append(b, `,"timestamp":`...), ns)
 	return appendUintString(append(b, `,"timestamp_nanosec":`...), ns)

@@ -15,13 +15,14 @@ import (
 // Case is the dump of one transaction: the state that it touches and its outcomes, enough to replay
 // it on another chain.
 type Case struct {
-	Records   []genesis.Record       // state entries that the transaction reads or writes, as they were before it
+	// state entries that the transaction reads or writes, as they were before the transaction
+	Records   []genesis.Record
 	Absent    []primitives.AccountID // accounts that the transaction reads and that did not exist
 	Tx        *primitives.SignedTransaction
 	At        At     // the block after which the state was dumped
 	Timestamp uint64 // time of the block with the transaction, in ns since 1970
-	// The outcomes of the transaction and of its receipts without refunds, each before those of the
-	// receipts that it sent.
+	// The outcomes of the transaction and of its receipts without refunds, each outcome before the
+	// outcomes of the receipts that its execution sent.
 	Outcomes []Deed
 	Mocked   []string // host functions whose signature checks a sandbox mocked
 	Replace  bool     // true: a replay removes all other state of the accounts in Records
@@ -30,7 +31,7 @@ type Case struct {
 
 // Replayed is the result of replaying a Case.
 type Replayed struct {
-	Hash    primitives.Hash // hash of the replayed transaction, which is not that of the original
+	Hash    primitives.Hash // hash of the replayed transaction, which is not the hash of the original
 	Differs string          // how the outcomes differ; empty: they are equal
 }
 

@@ -93,8 +93,8 @@ type Effect struct {
 }
 
 // AppendEffects appends the reply of block_effects. nearcore names the list "changes", the
-// interface specification "block_effects". Clients of both exist, so the reply has both; the reply
-// of the older method only has nearcore's.
+// interface specification "block_effects". Clients of both names exist, so the reply has both
+// members; the reply of the method with nearcore's old name only has nearcore's member.
 func AppendEffects(b []byte, block *primitives.Hash, es []Effect) []byte {
 	b = appendEffectList(append(b, `{"block_effects":`...), es)
 	b = AppendHash(append(b, `,"block_hash":`...), block)

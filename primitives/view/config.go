@@ -15,8 +15,8 @@ type Ratio struct{ Num, Den int32 }
 type JSONAppender interface{ AppendJSON([]byte) []byte }
 
 // ProtocolConfig is the reply of EXPERIMENTAL_protocol_config (nearcore
-// core/chain-configs/src/genesis_config.rs ProtocolConfigView). Most values are those of the
-// block's epoch, the others those of the genesis.
+// core/chain-configs/src/genesis_config.rs ProtocolConfigView). Most values are from the block's
+// epoch, the remaining values from the genesis.
 type ProtocolConfig struct {
 	ProtocolVersion               primitives.ProtocolVersion
 	GenesisTime                   uint64 // ns since 1970
@@ -107,8 +107,8 @@ func appendShardLayout(b []byte, l primitives.ShardLayout) []byte {
 }
 
 // AppendSorted appends valid JSON with the keys of every object in ascending order and without
-// blanks. Numbers and strings keep their text. It is for texts that are already JSON, such as
-// genesis_config; the encoders here sort by construction.
+// blanks. Numbers and strings keep their text. AppendSorted is for texts that are already JSON,
+// such as genesis_config; the encoders here sort by construction.
 func AppendSorted(b []byte, text json.RawMessage) []byte {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {

@@ -14,8 +14,8 @@ const (
 
 // Encoder appends the views that exist in both orders: headers, transactions, receipts, outcomes,
 // changes, accounts and keys, with all that they contain. The table structs.txt lists the members
-// of each struct once, in nearcore's order. structs.go is generated from it and writes them in both
-// orders. The variants of enums are written by hand.
+// of each struct once, in nearcore's order. structs.go is generated from that table and writes the
+// members in both orders. The variants of enums are written by hand.
 //
 // An Encoder of NewEncoder is not safe for concurrent use. The functions AppendReceipt,
 // AppendOutcome etc. use the shared Encoder sortedOrder, and are safe.

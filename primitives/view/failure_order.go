@@ -8,13 +8,14 @@ import (
 )
 
 // Order of a failure's members. A failure is stored as JSON with ascending keys, as in replies of
-// the RPC, because these pass through a map in nearcore. nearcore serializes the indexer's messages
-// directly from structs, so their members are in the order of declaration.
+// the RPC, because RPC replies pass through a map in nearcore. nearcore serializes the indexer's
+// messages directly from structs, so the members of the indexer's failures are in the order of
+// declaration.
 
 // failureFields contains these orders. The key is the name of the variant that contains the object.
-// If two structs share a name, the list contains the members of one struct and then those of the
-// other. An object without an entry keeps its order, so structs whose members are in ascending
-// order need no entry.
+// If two structs share a name, the list contains the members of the first struct and then the
+// members of the second. An object without an entry keeps its order, so structs whose members are
+// in ascending order need no entry.
 var failureFields = parseFields(`
 InvalidNonce: tx_nonce ak_nonce
 NonceTooLarge: tx_nonce upper_bound
@@ -61,7 +62,7 @@ type place struct {
 	rank int
 }
 
-// parseFields parses lines of a name and its members. An indented line continues the one before.
+// parseFields parses lines of a name and its members. An indented line continues the line before.
 func parseFields(text string) map[string]order {
 	out := map[string]order{}
 	name := ""
@@ -84,15 +85,15 @@ func parseFields(text string) map[string]order {
 }
 
 // orderer rewrites JSON with ascending keys so that the members of objects are in the order of
-// nearcore's structs. It parses each text once, into nodes, and writes each byte once. It copies a
-// value that is already in order.
+// nearcore's structs. An orderer parses each text once, into nodes, and writes each byte once. It
+// copies a value that is already in order.
 type orderer struct {
 	nodes []node
 	kids  []int32 // members of the objects that are being written, outermost object first
 }
 
 // node is a value in a text: its bytes and, if it is a member of an object, the bytes of its name.
-// The nodes of its descendants follow it.
+// The nodes of a value's descendants follow the value's node.
 type node struct {
 	key, keyEnd int32 // offsets of the member's name without quotes; keyEnd 0: no name
 	from, to    int32
@@ -166,7 +167,7 @@ func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bo
 		}
 		if next < len(places) && places[next].key == string(key) {
 			m.rank = int32(places[next].rank)
-		} else { // members without a known position follow the others in their current order
+		} else { // members without a known position follow the members with one, in their current order
 			m.rank = others
 			others++
 		}

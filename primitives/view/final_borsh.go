@@ -9,8 +9,8 @@ import (
 )
 
 // The borsh form of a transaction's outcome, in which nodes exchange it (nearcore
-// FinalExecutionOutcomeView). It lacks the execution level, which each node derives from its own
-// chain, and has only the hash of deployed code.
+// FinalExecutionOutcomeView). The borsh form lacks the execution level, which each node derives
+// from its own chain, and has only the hash of deployed code.
 
 // AppendFinalOutcomeBorsh appends the form for another node. It fails for a failure without a borsh
 // form.

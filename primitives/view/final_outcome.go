@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ExecutionLevel is the stage that a transaction has reached. The levels are those of wait_until
-// (nearcore TxExecutionStatus).
+// ExecutionLevel is the stage that a transaction has reached. The levels are the levels of
+// wait_until (nearcore TxExecutionStatus).
 type ExecutionLevel byte
 
 // The levels, each stricter than the one before.
@@ -45,9 +45,9 @@ type FinalStatus struct {
 	Value   []byte // value that the transaction returned; set if Kind is FinalSuccessValue
 }
 
-// FinalOutcome is the reply of the tx family (nearcore RpcTransactionResponse). Without a
-// Transaction it is only the level: the transaction is not known to be in a block, or its outcome
-// cannot be read yet.
+// FinalOutcome is the reply of the tx family (nearcore RpcTransactionResponse). A FinalOutcome
+// without a Transaction is only the level: the transaction is not known to be in a block, or its
+// outcome cannot be read yet.
 type FinalOutcome struct {
 	Level       ExecutionLevel
 	Status      FinalStatus
@@ -59,8 +59,8 @@ type FinalOutcome struct {
 	Shown       *Shown                // nil: the reply is not shared
 }
 
-// Shown is the text of a reply that many requests share. It is made once. Either all of them show
-// the receipts, or none does.
+// Shown is the text of a reply that many requests share. The text is made once. Either all these
+// requests show the receipts, or none does.
 type Shown struct {
 	once sync.Once
 	text []byte
@@ -79,7 +79,8 @@ func AppendFinalStatus(b []byte, s *FinalStatus) []byte {
 	return append(b, `"NotStarted"`...)
 }
 
-// AppendFinalOutcome appends the reply of tx, or with receipts that of EXPERIMENTAL_tx_status.
+// AppendFinalOutcome appends the reply of tx, or, with receipts, the reply of
+// EXPERIMENTAL_tx_status.
 func AppendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
 	if o.Shown == nil {
 		return appendFinalOutcome(b, o, receipts)

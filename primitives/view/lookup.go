@@ -120,8 +120,8 @@ func (e *LookupError) Error() string {
 func (e *LookupError) Is(target error) bool { return target == e.Kind }
 
 // UnknownTx returns the error for a transaction that is in no block because the node has refused or
-// dropped it for the reason why. For an invalid transaction it says so; for any other reason it
-// says that the transaction is unknown.
+// dropped it for the reason why. For an invalid transaction the error says so; for any other reason
+// the error says that the transaction is unknown.
 func UnknownTx(h primitives.Hash, why error) error {
 	var invalid *primitives.InvalidTxError
 	if errors.As(why, &invalid) {

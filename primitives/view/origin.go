@@ -9,8 +9,8 @@ import (
 // OriginQuery asks which transaction a receipt comes from.
 type OriginQuery struct {
 	Receipt primitives.Hash
-	// Height and Shard say approximately where the receipt was created. They are needed for receipts
-	// that the node cannot find by their id. nil: not known.
+	// Height and Shard say approximately where the receipt was created. Height and Shard are needed
+	// for receipts that the node cannot find by id. nil: not known.
 	Height *primitives.Height
 	Shard  *primitives.ShardID
 	Window *uint64 // number of heights around Height to search; nil: DefaultOriginWindow

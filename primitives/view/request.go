@@ -5,8 +5,8 @@ import "github.com/troupe-chain/troupe/primitives"
 // RefKind is how a request names its block.
 type RefKind byte
 
-// The kinds (nearcore core/primitives/src/types.rs BlockReference). The finalities are those of the
-// RPC: "optimistic", "near-final", "final"; the checkpoints "genesis" and "earliest_available".
+// The kinds (nearcore core/primitives/src/types.rs BlockReference). The finalities are the RPC's
+// names: "optimistic", "near-final", "final"; the checkpoints "genesis" and "earliest_available".
 const (
 	RefOptimistic RefKind = iota // the head
 	RefNearFinal                 // the head's last block with Doomslug finality
@@ -80,8 +80,8 @@ type EpochRef struct {
 	Block BlockRef // only if Kind is EpochByBlock; by height or by hash
 }
 
-// OutcomeRef names an outcome to be proven to a light client: that of a transaction, found by its
-// signer, or of a receipt, found by its receiver.
+// OutcomeRef names an outcome to be proven to a light client: the outcome of a transaction, found
+// by the signer, or of a receipt, found by the receiver.
 type OutcomeRef struct {
 	ID      primitives.Hash
 	Account primitives.AccountID
@@ -99,8 +99,8 @@ type SendTx struct {
 type GetTx struct {
 	Hash   primitives.Hash
 	Sender primitives.AccountID // account whose shard has the transaction
-	// Tx is the whole transaction if the request contains it; it is then also validated. Otherwise
-	// it is nil.
+	// Tx is the whole transaction if the request contains it; the node then also validates the
+	// transaction. Otherwise Tx is nil.
 	Tx        *primitives.SignedTransaction
 	WaitUntil ExecutionLevel
 	Receipts  bool // the reply contains the receipts

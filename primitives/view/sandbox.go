@@ -84,7 +84,7 @@ type Tag struct {
 	Name         string
 	Transactions int
 	Omitted      uint64 // number of transactions that were dropped because there were too many
-	Open         bool   // later submissions are added to this block
+	Open         bool   // transactions submitted from now on are added to this block
 }
 
 // MissChunks makes the next blocks lack new chunks of shards.
@@ -190,7 +190,7 @@ func (f *Fork) AppendJSON(b []byte) []byte {
 // NewWorld has the options of a new world.
 type NewWorld struct {
 	Snapshot string // snapshot from which the world begins; empty: the head
-	Quiet    *bool  // value of Production.Quiet in the world; nil: that of the parent world
+	Quiet    *bool  // value of Production.Quiet in the world; nil: the value of the parent world
 	Port     bool   // the world also listens on its own port
 }
 

@@ -13,7 +13,7 @@ import (
 // ChangesKind is the kind of a changes request.
 type ChangesKind byte
 
-// The five requests; their names are those of changes_type.
+// The five requests, with the names of changes_type.
 const (
 	AccountChanges ChangesKind = iota
 	SingleAccessKeyChanges
@@ -75,7 +75,7 @@ func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 }
 
 // Select returns the changes that r selects from block: all changes of a block, merged over its
-// shards, by ascending key. It fails with ErrTooLarge as soon as there are too many.
+// shards, by ascending key. Select fails with ErrTooLarge as soon as there are too many changes.
 func (r *ChangesRequest) Select(block []primitives.KeyChanges) ([]Change, error) {
 	var out []Change
 	var failed error

@@ -45,7 +45,7 @@ type UnlinkedCall struct {
 }
 
 // AppendSimulation appends the reply of EXPERIMENTAL_tx_status with a member "simulation" after the
-// others.
+// members of that reply.
 func AppendSimulation(b []byte, s *Simulation) []byte {
 	b = AppendFinalOutcome(b, &s.FinalOutcome, true)
 	b = AppendHash(append(b[:len(b)-1], `,"simulation":{"block_hash":`...), &s.At.Hash)

@@ -2,8 +2,9 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// The functions below estimate the length of replies before they are written. They count the parts
-// that users can make long. For the rest they use these constants, in bytes of JSON.
+// The functions below estimate the length of replies before the replies are written. The functions
+// count the parts that users can make long. For all other parts they use these constants, in bytes
+// of JSON.
 const (
 	jsonAction  = 300
 	jsonReceipt = 700

@@ -2,7 +2,7 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// State is a shard's state after a block. It does not change until it is released.
+// State is a shard's state after a block. A State does not change until it is released.
 type State interface {
 	// At is the block.
 	At() At
@@ -25,8 +25,8 @@ type State interface {
 	Data(a primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error
 	// DataProof returns the trie nodes that prove what Data finds under the prefix.
 	DataProof(a primitives.AccountID, prefix []byte) ([][]byte, error)
-	// KeyProof returns the trie nodes on the path to a key of the state, top first, followed by its
-	// value if it exists.
+	// KeyProof returns the trie nodes on the path to a key of the state, top first, followed by the
+	// key's value if the key exists.
 	KeyProof(key []byte) ([][]byte, error)
 	// Release ends the use of the state. It must be called once.
 	Release()

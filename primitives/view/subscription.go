@@ -35,8 +35,8 @@ type Subscription struct {
 	Hashes          []primitives.Hash // for TopicTransactions: used instead of Account
 	Standard, Event string            // for TopicEvents: standard and name of the events; empty: all events
 	Of              *ShardFilter      // for TopicMessages: the shards in the messages; nil: all shards
-	// Inside is set by subscribers of TopicMessages in this process. They call Notice.Make for the
-	// texts that they need.
+	// Inside is set by subscribers of TopicMessages in this process. Such subscribers call
+	// Notice.Make for the texts that they need.
 	Inside bool
 	Texts  *atomic.Bool // only with Inside: the subscriber sets it when it calls Notice.Make
 	// After is the cursor of the last notice that the subscriber has received. If it is nil, the
@@ -51,9 +51,9 @@ type Subscription struct {
 	Address [16]byte
 }
 
-// ShardFilter selects the shards of a message: those with one of the ids, and those that hold one
-// of the accounts in the block's layout. The other shards look like shards that a node does not
-// track.
+// ShardFilter selects the shards of a message: the shards with one of the ids, and the shards that
+// hold one of the accounts in the block's layout. The other shards look like shards that a node
+// does not track.
 type ShardFilter struct {
 	Shards   []primitives.ShardUID
 	Accounts []primitives.AccountID
@@ -89,8 +89,8 @@ func AppendCursor(b []byte, c *Cursor) []byte {
 	return append(b, '}')
 }
 
-// Notice is one notice of a subscription: JSON members, the first of which is the cursor after it.
-// Subscribers share it; it must not be changed.
+// Notice is one notice of a subscription: JSON members, the first of which is the cursor after the
+// notice. Subscribers share a Notice, so they must not change it.
 type Notice struct {
 	Cursor Cursor
 	Body   []byte
@@ -102,8 +102,8 @@ type Notice struct {
 // Sink receives the notices of a subscriber. Its methods never wait and may be called from any
 // goroutine.
 type Sink interface {
-	// Offer takes a notice, or returns false if there is no room now. It is called by one goroutine
-	// at a time, and not after End.
+	// Offer takes a notice, or returns false if there is no room now. One goroutine at a time calls
+	// Offer, and no goroutine calls it after End.
 	Offer(*Notice) bool
 	// WhenRoom calls f once, when there is room again.
 	WhenRoom(f func())

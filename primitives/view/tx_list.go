@@ -8,11 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ListQuery selects transactions of the current chain, the newest first. Filters exclude nothing
-// when they are zero, and apply together.
+// ListQuery selects transactions of the current chain, the newest first. A filter that is zero
+// excludes nothing. All other filters apply together.
 type ListQuery struct {
-	// Account selects the transactions of an account. It signed or received them or executed one of
-	// their receipts, or an event of NEP-141, NEP-171 or NEP-245 names it.
+	// Account selects the transactions of an account. The account signed or received the
+	// transaction or executed one of the transaction's receipts, or an event of NEP-141, NEP-171 or
+	// NEP-245 names the account.
 	Account primitives.AccountID
 	// Method selects transactions with a call of a method whose name begins with it.
 	Method string
@@ -22,13 +23,14 @@ type ListQuery struct {
 	Limit  int               // maximum number of transactions
 	Blocks int               // number of newest blocks to describe
 	After  primitives.Height // only blocks above this height are read; 0: all
-	Before *ListPosition     // Next of an earlier reply, after which the list continues; nil: from the head on
+	Before *ListPosition     // Next of the previous reply, after which the list continues; nil: from the head on
 }
 
-// ListPosition is a place in a block, from which older transactions follow.
+// ListPosition is a place in a block, after which the list continues with transactions before that
+// place.
 type ListPosition struct {
 	Height primitives.Height
-	Index  int // index of a transaction in the block; the list continues with older ones
+	Index  int // index of a transaction in the block; the list continues with transactions before that one
 }
 
 // TransactionList is the answer to a ListQuery.
@@ -36,8 +38,8 @@ type TransactionList struct {
 	Head primitives.Height
 	// From is the lowest height that was read. If none was read, From is above Head.
 	From primitives.Height
-	// Next is the value of ListQuery.Before for older transactions. It is nil if the list has
-	// reached ListQuery.After or the node's oldest block.
+	// Next is the value of ListQuery.Before for the next page of the list. Next is nil if the list
+	// has reached ListQuery.After or the node's oldest block.
 	Next         *ListPosition
 	Transactions []ListedTransaction
 	Blocks       []ListedBlock // newest blocks, the newest first
@@ -53,12 +55,13 @@ type ListedTransaction struct {
 	Timestamp   uint64 // time of the block in ns since 1970
 	Shard       primitives.ShardID
 	Status      ListedStatus
-	// Failure describes why it failed, in printable characters; empty: it did not fail.
+	// Failure describes why the transaction failed, in printable characters; empty: the transaction
+	// did not fail.
 	Failure string
 	Gas     primitives.Gas     // gas burnt so far
 	Tokens  primitives.Balance // tokens burnt so far
-	// Receipts is the number of receipts that have run. Failed is the number of those that failed.
-	// Pending is the number of receipts that have not run.
+	// Receipts is the number of receipts that have run. Failed is the number of run receipts that
+	// failed. Pending is the number of receipts that have not run.
 	Receipts, Failed, Pending int
 }
 

@@ -72,7 +72,7 @@ type Trie interface {
 	// not recorded, because every chunk reads it anyway.
 	MemoryUsage() uint64
 	// FindSplit finds the account that halves the shard (nearcore core/store/src/trie/split.rs). It
-	// returns ErrNoSplit if there is none.
+	// returns ErrNoSplit if no account halves the shard.
 	FindSplit(rec Recording) (primitives.TrieSplit, error)
 }
 
@@ -85,15 +85,15 @@ type Warmer interface {
 }
 
 // Proven is a Trie that was built from a state proof. A proof does not contain contract code. Code
-// arrives in separate messages and is looked up by its hash, not by its key.
+// arrives in separate messages, and CodeOf finds it by the code's hash, not by its trie key.
 type Proven interface {
 	Trie
 	// CodeOf returns the code with this hash; nil if the code has not arrived.
 	CodeOf(hash primitives.Hash) []byte
 }
 
-// Forked is the Trie of a fork of another chain. Where it has no local entry, it reads the state of
-// the other chain. A removed key has a removal mark among the local entries.
+// Forked is the Trie of a fork of another chain. Where a Forked has no local entry, it reads the
+// state of the other chain. A removed key has a removal mark among the local entries.
 type Forked interface {
 	Trie
 	// Local returns a Trie of the local entries only, including the removal marks.

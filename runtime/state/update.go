@@ -12,11 +12,11 @@ import (
 // may record sibling nodes for a removal (nearcore trie_recording.rs record_key_removal).
 const removalCharge = 2000
 
-// TrieUpdate is the state of a shard while a chunk is applied. It consists of the Trie before the
-// chunk and two overlays. One overlay has the committed changes with their causes, the other the
-// prospective changes of the current transaction or receipt. Commit moves the prospective changes
-// to the committed ones; Rollback discards them. Not safe for concurrent use, except for reads by
-// forks (see Fork).
+// TrieUpdate is the state of a shard while a chunk is applied. A TrieUpdate consists of the Trie
+// before the chunk and two overlays. The first overlay has the committed changes with their causes.
+// The second overlay has the prospective changes of the current transaction or receipt. Commit
+// moves the prospective changes to the committed changes; Rollback discards the prospective
+// changes. Not safe for concurrent use, except for reads by forks (see Fork).
 type TrieUpdate struct {
 	trie     Trie
 	rec      Recording
@@ -40,8 +40,8 @@ type TrieUpdate struct {
 	touched map[primitives.Hash]bool // hashes of trie nodes and values that contracts touched in this chunk
 
 	// While Adopt applies a span, owner is the id of the span's fork, and ownerChange is the number
-	// of the fork's change that is being applied. Otherwise both are 0. Each write stores both in
-	// its entry.
+	// of the fork's change that is being applied. At all other times owner and ownerChange are 0.
+	// Each write stores owner and ownerChange in its entry.
 	owner, ownerChange int32
 	fork               *forkState
 
@@ -49,7 +49,7 @@ type TrieUpdate struct {
 }
 
 // entry is a key that was written, or that Get read. first, last and pending are indices plus one;
-// 0 means none.
+// 0: there is no such change.
 type entry struct {
 	key         string
 	first, last int32 // first and last committed change of the key in TrieUpdate.changes
@@ -101,7 +101,7 @@ func NewUnrecorded(t Trie) *TrieUpdate {
 const mostReused = 64
 
 // Reset makes u an update of t that records nothing, like the result of NewUnrecorded, and reuses
-// u's memory. t may be nil if the trie is not known yet. Results of the earlier use of u become
+// u's memory. t may be nil if the trie is not known yet. Results of the previous use of u become
 // invalid.
 func (u *TrieUpdate) Reset(t Trie) {
 	index, entries, key := u.index, u.entries, u.key
@@ -122,7 +122,7 @@ func (u *TrieUpdate) Grow(n int) {
 	u.causes = slices.Grow(u.causes, n+n/2)
 }
 
-// Trie returns the underlying trie. The update does not change it.
+// Trie returns the underlying trie. The update does not change that trie.
 func (u *TrieUpdate) Trie() Trie { return u.trie }
 
 // Recording returns the recording so far; nil if the update does not record.
@@ -190,10 +190,10 @@ func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	if e.last != 0 {
 		return u.changes[e.last-1].value, true
 	}
-	return nil, false // the entry only caches a read, or its write was rolled back
+	return nil, false // the entry only caches a read, or the entry's write was rolled back
 }
 
-// lookupOverlay is overlaid for u and, if u is a fork, for its parent too.
+// lookupOverlay does the same as overlaid, for u and, if u is a fork, for the parent of u too.
 func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
 	if u.fork != nil {
 		return u.lookupFork(key)
@@ -201,8 +201,8 @@ func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
 	return u.overlaid(key)
 }
 
-// Get returns the value of a key and records the read. The value is nil if the key is absent. The caller
-// must not change it.
+// Get returns the value of a key and records the read. The value is nil if the key is absent. The
+// caller must not change the value.
 func (u *TrieUpdate) Get(key []byte) ([]byte, error) { return u.get(key, u.rec) }
 
 // GetPure is Get without recording.
@@ -238,7 +238,7 @@ func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
 	return value, err
 }
 
-// Contains returns whether a key has a value, and records the path to it.
+// Contains returns whether a key has a value, and records the path to the key.
 func (u *TrieUpdate) Contains(key []byte) (bool, error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return value != nil, nil
@@ -247,15 +247,15 @@ func (u *TrieUpdate) Contains(key []byte) (bool, error) {
 	return found, err
 }
 
-// Ref refers to a value in an overlay or in the trie. Its length and hash are known without reading
-// the value.
+// Ref refers to a value in an overlay or in the trie. A Ref has the value's length and hash, so
+// callers need not read the value for these.
 type Ref struct {
 	overlay []byte // value in the overlay; nil: the value is in the trie
 	trie    ValueRef
 }
 
-// InOverlay returns whether the value was written in this chunk. Reading it then records nothing
-// and costs nothing.
+// InOverlay returns whether the value was written in this chunk. Reading such a value records
+// nothing and costs nothing.
 func (r *Ref) InOverlay() bool { return r.overlay != nil }
 
 // Len returns the value's length in bytes.
@@ -274,8 +274,8 @@ func (r *Ref) Hash() primitives.Hash {
 	return r.trie.Hash
 }
 
-// Find looks up a key without reading its value. It records the path to the key, unless the key is
-// in an overlay.
+// Find looks up a key without reading its value. Find records the path to the key, unless the key
+// is in an overlay.
 func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return Ref{overlay: value}, value != nil, nil
@@ -284,8 +284,8 @@ func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	return ref, found, err
 }
 
-// FindPath is Find that also appends the trie nodes on the path of the key to path. It appends none
-// if an overlay contains the key.
+// FindPath does the same as Find, and also appends the trie nodes on the path of the key to path.
+// FindPath appends no nodes if an overlay contains the key.
 func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return path, Ref{overlay: value}, value != nil, nil
@@ -294,11 +294,11 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 	return path, ref, found, err
 }
 
-// Touch records that a contract accesses the trie node or value with hash h. It returns whether a
-// contract has accessed it before in this chunk. Such an access has the price of a cache hit
-// (nearcore ext.rs AccountingState). Since version 84 both prices are the same, and the difference
-// is visible only in gas profiles. paid is whether the access costs gas; accesses by storage_read
-// do not.
+// Touch records that a contract accesses the trie node or value with hash h. Touch returns whether
+// a contract has accessed the node or value before in this chunk. A repeated access has the price
+// of a cache hit (nearcore ext.rs AccountingState). Since version 84 first and repeated accesses
+// have equal prices, and the difference is visible only in gas profiles. paid is whether the access
+// costs gas; accesses by storage_read do not.
 func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	before = u.touched[h]
 	if f := u.fork; f != nil {
@@ -314,12 +314,12 @@ func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	return before
 }
 
-// Set adds a prospective write of a key. It copies the key. It keeps a reference to the value,
-// which must not be nil and must not change later.
+// Set adds a prospective write of a key. Set copies the key. Set keeps a reference to the value,
+// which must not be nil and which the caller must not change afterwards.
 func (u *TrieUpdate) Set(key, value []byte) { u.put(key, value) }
 
 // Remove adds a prospective removal of a key. The removal of a contract entry raises UpperBound,
-// even if the removal is rolled back later.
+// even if Rollback discards the removal.
 func (u *TrieUpdate) Remove(key []byte) {
 	if primitives.TrieColumn(key[0]) == primitives.ColContractData {
 		u.removals++
@@ -408,8 +408,8 @@ type OldValue struct {
 	Known bool
 }
 
-// Finalize applies the committed changes to the trie. It records the nodes that the trie reads for
-// that. It panics if there are prospective changes.
+// Finalize applies the committed changes to the trie. Finalize records the nodes that the trie
+// reads for the changes. Finalize panics if there are prospective changes.
 func (u *TrieUpdate) Finalize() (Finalized, error) {
 	if len(u.prospective) != 0 {
 		panic("state: Finalize with uncommitted changes")
@@ -445,9 +445,10 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 	return Finalized{Trie: t, Changes: out, Olds: olds}, err
 }
 
-// Keys calls yield for each key that begins with prefix and has a value, in ascending order. It
-// records the trie nodes under the prefix and all their values, even of keys that this chunk has
-// overwritten (nearcore update/iterator.rs). yield may retain the key but must not change it.
+// Keys calls yield for each key that begins with prefix and has a value, in ascending order. Keys
+// records the trie nodes under the prefix and all values under the prefix, even of keys that this
+// chunk has overwritten (nearcore update/iterator.rs). yield may retain the key but must not change
+// the key.
 func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
 	return u.keysOf(u.trie, prefix, yield)
 }

@@ -16,25 +16,26 @@ type Mode byte
 const (
 	// NewReceipt is the mode for transactions and for receipts that were just created.
 	NewReceipt Mode = iota
-	// ExistingReceipt is the mode for delayed and incoming receipts. They may have been created
-	// under the rules of an older version. Output data receivers may have been appended after the
-	// size check. So this mode omits limits that were introduced later, and the size limit.
+	// ExistingReceipt is the mode for delayed and incoming receipts. Such receipts may have been
+	// created under the rules of a previous protocol version. Output data receivers may have been
+	// appended after the size check. So this mode omits limits that newer protocol versions
+	// introduced, and the size limit.
 	ExistingReceipt
 )
 
 // MaxNoncesForGasKey is the largest number of nonces of a gas key.
 const MaxNoncesForGasKey = 1024
 
-// Actions checks a list of actions for a receiver: its length, the number of deployments and state
-// inits, the order of the actions, each action, and the total attached gas. It checks the inner
-// list of a delegate action in the same way, as a separate list. The gas and the state inits of an
-// inner list also count in the totals of the outer list.
+// Actions checks a list of actions for a receiver: the length of the list, the number of
+// deployments and state inits, the order of the actions, each action, and the total attached gas.
+// Actions checks the inner list of a delegate action in the same way, as a separate list. The gas
+// and the state inits of an inner list also count in the totals of the outer list.
 func Actions(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	return actionList(c, actions, 0, receiver, mode)
 }
 
-// actionList checks a list like Actions. unkept is the number of further actions that the list had
-// when it was decoded, and that were not stored.
+// actionList checks a list like Actions. unkept is the number of further actions that the encoded
+// list had and that the decoder did not keep.
 func actionList(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
@@ -95,7 +96,7 @@ func invalidActions(tag primitives.ActionsValidationTag) *primitives.ActionsVali
 }
 
 // countDeploys counts the actions that carry code. The inner actions of a delegate action do not
-// count here; they have their own limit.
+// count here; inner actions have their own limit.
 func countDeploys(actions []primitives.Action) (n uint64) {
 	for _, a := range actions {
 		if t := a.Tag(); t == primitives.TagDeployContract || t == primitives.TagDeployGlobalContract {
@@ -154,9 +155,9 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 }
 
 // inner checks the inner list of a delegate action. Before FixDelegatedDeterministicStateInit,
-// inner checks it against the outer receiver. From RejectWithdrawFromGasKeyInDelegate on, a new
-// delegate action must not withdraw from a gas key. The length of the inner list is checked before
-// that (nearcore 2.14.0-rc.1 runtime/runtime/src/action_validation.rs:222).
+// inner checks the inner list against the outer receiver. From RejectWithdrawFromGasKeyInDelegate
+// on, a new delegate action must not withdraw from a gas key. inner checks the length of the inner
+// list before this rule (nearcore 2.14.0-rc.1 runtime/runtime/src/action_validation.rs:222).
 func inner(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, outer, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
@@ -272,8 +273,8 @@ func permission(limits *parameters.Limits, p *primitives.FunctionCallPermission)
 	return nil
 }
 
-// stateInit checks that the receiver is the account derived from the state init. It also checks the
-// sizes of the entries.
+// stateInit checks that the receiver is the account derived from the state init. stateInit also
+// checks the sizes of the entries.
 func stateInit(limits *parameters.Limits, s *primitives.StateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
 	if err := globalContract(&s.Code); err != nil {
 		return err

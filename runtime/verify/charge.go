@@ -10,7 +10,7 @@ import (
 )
 
 // AnyHeight is the height that callers pass for a submitted transaction, because the block that
-// will contain it is unknown. The nonce of the transaction then has no upper bound.
+// will contain the transaction is unknown. The nonce of the transaction then has no upper bound.
 const AnyHeight = ^primitives.Height(0)
 
 // Verdict is the result of Charge for a transaction with an existing signer.
@@ -44,10 +44,10 @@ type Charges struct {
 	Bootstrap  bool // a self-signed state init: there is no key, and Nonce is Account.BootstrapNonce
 }
 
-// Apply stores the charges in the account and the key. It does not write through k's pointers,
-// because a cache may share the permission and the gas key's balance. It does not store the indexed
-// nonce of a gas key; the caller does, from NonceIndex and Nonce. k is not used if Bootstrap is
-// set.
+// Apply stores the charges in the account and the key. Apply does not write through k's pointers,
+// because a cache may share the permission and the gas key's balance. Apply does not store the
+// indexed nonce of a gas key; the caller stores that nonce, from NonceIndex and Nonce. Apply does
+// not use k if Bootstrap is set.
 func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 	a.Amount = c.Amount
 	if c.Bootstrap {
@@ -69,9 +69,9 @@ func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 }
 
 // Charge checks nonce, balances and permission of tx against its signer and computes the charges.
-// The caller must have checked that MissingSigner returns nil. Then the signer's account exists
-// and, unless tx is a self-signed state init, its key too. height is the height of the block whose
-// chunk contains tx, or AnyHeight.
+// The caller must have checked that MissingSigner returns nil. Then the signer's account exists and
+// so does the key of tx, unless tx is a self-signed state init. height is the height of the block
+// whose chunk contains tx, or AnyHeight.
 func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	switch {
 	case s.Key == nil:
@@ -187,8 +187,8 @@ func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost 
 	return Verdict{Charged: true, Charges: charges}
 }
 
-// checkNonce checks the nonce of tx (nearcore verify_nonce). It compares the nonce with the stored
-// nonce by the rule of mode, and with NonceUpperBound unless height is AnyHeight.
+// checkNonce checks the nonce of tx (nearcore verify_nonce). checkNonce compares the nonce with the
+// stored nonce by the rule of mode, and with NonceUpperBound unless height is AnyHeight.
 func checkNonce(
 	tx *primitives.Transaction, mode primitives.NonceMode, stored primitives.Nonce, height primitives.Height,
 ) *primitives.InvalidTxError {
@@ -219,9 +219,10 @@ func NonceUpperBound(height primitives.Height) primitives.Nonce {
 	return primitives.Nonce(bound)
 }
 
-// Permission checks that a function-call key may sign actions. They must be a single function call
-// without deposit, to the key's receiver and one of its methods. A nil permission allows
-// everything. It is also the check of the inner actions of a delegate action.
+// Permission checks that a function-call key may sign actions. The actions must be a single
+// function call without deposit, to the permission's receiver and one of the permission's methods.
+// A nil permission allows everything. Permission is also the check of the inner actions of a
+// delegate action.
 func Permission(p *primitives.FunctionCallPermission, receiver primitives.AccountID, actions []primitives.Action) *primitives.InvalidAccessKeyError {
 	if p == nil {
 		return nil

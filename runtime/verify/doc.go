@@ -15,7 +15,7 @@
 //	        core/primitives/src/transaction.rs:302
 //
 // The order of the checks decides which error an outcome carries, so it is nearcore's. A chunk's
-// transaction passes Validity, Transaction, Cost, MissingSigner, Charge. A submitted one passes
-// Validity, the congestion check of its receiver's shard (package runtime/congestion), Transaction,
-// and then CanCharge with the state of the head.
+// transaction passes Validity, Transaction, Cost, MissingSigner, Charge. A submitted transaction
+// passes Validity, the congestion check of the receiver's shard (package runtime/congestion),
+// Transaction, and then CanCharge with the state of the head.
 package verify

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Receipt checks r. It checks the size only of a new receipt: output data receivers are appended
-// later, and may bring an existing receipt above the limit. Only new receipts that contracts create
-// can fail. If an incoming or delayed receipt fails, the chain is broken.
+// Receipt checks r. Receipt checks the size only of a new receipt: output data receivers are
+// appended after this check, and may bring an existing receipt above the limit. Only new receipts
+// that contracts create can fail. If an incoming or delayed receipt fails, the chain is broken.
 func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *primitives.ReceiptValidationError {
 	limits := &c.Wasm.Limits
 	if mode == NewReceipt {
@@ -38,7 +38,7 @@ func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *pri
 		}
 		return nil
 	case *primitives.GlobalContractDistribution:
-		return nil // the runtime created it, from a contract that was checked
+		return nil // the runtime created this receipt, from a contract that was checked
 	}
 	panic(fmt.Sprintf("verify: no case for %T", r.Body))
 }

@@ -12,9 +12,9 @@ import (
 const ZeroBalanceStorageLimit = 770
 
 // StorageStake returns the balance that an account lacks for its storage (nearcore verifier.rs:47).
-// It is the storage usage times the price per byte, minus amount and the locked balance, and at
-// least 0. Accounts of at most ZeroBalanceStorageLimit bytes never lack anything. An error means
-// that the state is inconsistent.
+// The missing balance is the storage usage times the price per byte, minus amount and the locked
+// balance, and at least 0. Accounts of at most ZeroBalanceStorageLimit bytes never lack anything.
+// An error means that the state is inconsistent.
 func StorageStake(c *parameters.RuntimeConfig, a *primitives.Account, amount primitives.Balance) (missing primitives.Balance, err error) {
 	required, ok := c.Fees.StorageAmountPerByte.Mul64(a.StorageUsage)
 	if !ok {

@@ -74,7 +74,8 @@ func Cost(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primiti
 	return cost, nil
 }
 
-// Place is the stage at which a transaction is checked. The error for a missing signer depends on it.
+// Place is the stage at which a transaction is checked. The error for a missing signer depends on
+// the Place.
 type Place byte
 
 const (
@@ -87,7 +88,7 @@ const (
 type Signer struct {
 	Account *primitives.Account
 	Key     *primitives.AccessKey
-	// RowNonce is the nonce of the gas key at the transaction's index. It is not used for a
+	// RowNonce is the nonce of the gas key at the transaction's index. RowNonce is not used for a
 	// transaction without an index.
 	RowNonce *primitives.Nonce
 }
@@ -116,7 +117,8 @@ func invalidKey(err *primitives.InvalidAccessKeyError) *primitives.InvalidTxErro
 // CanCharge makes the checks of a submitted transaction that need the signer's state. s is the
 // state after the head's chunk of the signer's shard, price the head's next_gas_price. The height
 // of the block that will contain tx is unknown, so CanCharge does not check the upper bound of the
-// nonce. It returns an error if the account cannot pay the deposits of a gas key's transaction.
+// nonce. CanCharge returns an error if the account cannot pay the deposits of a gas key's
+// transaction.
 func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance, s Signer) *primitives.InvalidTxError {
 	cost, err := Cost(c, tx, price)
 	if err != nil {
@@ -129,12 +131,12 @@ func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price pr
 	return v.Err
 }
 
-// Validity checks the block whose hash a transaction names. known is whether that block is known,
-// base its height. prev is the height of the block before the one with the transaction, or of the
-// head for a submitted transaction. period is the validity period in blocks. ancestor returns
-// whether the named block is an ancestor of the block at prev. Validity calls it only if the
-// heights are valid, because it may follow many parent links. In a chunk, every error counts as
-// Expired.
+// Validity checks the block whose hash a transaction names. known is whether this node knows the
+// named block; base is the height of the named block. prev is the height of the parent of the block
+// with the transaction, or of the head for a submitted transaction. period is the validity period
+// in blocks. ancestor returns whether the named block is an ancestor of the block at prev. Validity
+// calls ancestor only if the heights are valid, because ancestor may follow many parent links. In a
+// chunk, every error counts as Expired.
 func Validity(known bool, base, prev, period primitives.Height, ancestor func() bool) *primitives.InvalidTxError {
 	switch {
 	case !known || prev > base && prev-base > period:

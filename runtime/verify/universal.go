@@ -12,7 +12,8 @@ import (
 // 424-504; near-primitives 0.38.0 src/action/mod.rs:518, src/transaction.rs:236.
 
 // stateInitTotals bounds the keys and entries of all state inits of a new receipt or transaction,
-// including those in delegate actions. The outer receipt has prepaid the gas for all of them.
+// including state inits in delegate actions. The outer receipt has prepaid the gas for all these
+// state inits.
 func stateInitTotals(limits *parameters.Limits, actions []primitives.Action) *primitives.ActionsValidationError {
 	keys, entries := stateInitCounts(actions)
 	if keys > limits.MaxUniversalStateInitKeys {
@@ -28,8 +29,8 @@ func stateInitTotals(limits *parameters.Limits, actions []primitives.Action) *pr
 	return nil
 }
 
-// stateInitCounts counts the keys and entries in the state inits of a list. It counts nothing for
-// bytes that do not decode, because a later check rejects such actions.
+// stateInitCounts counts the keys and entries in the state inits of a list. stateInitCounts counts
+// nothing for bytes that do not decode, because a check after it rejects such actions.
 func stateInitCounts(actions []primitives.Action) (keys, entries uint64) {
 	for _, a := range actions {
 		var k, e uint64
@@ -51,8 +52,9 @@ func stateInitCounts(actions []primitives.Action) (keys, entries uint64) {
 }
 
 // universalStateInit checks a universal state init. The receiver must be the account derived from
-// its bytes, the bytes must be in canonical encoding, and the entries must not be too large. A
-// state init without code and keys is valid, although its account can do nothing.
+// the action's bytes, the bytes must be in canonical encoding, and the entries must not be too
+// large. A state init without code and keys is valid, although the resulting account can do
+// nothing.
 func universalStateInit(c *parameters.RuntimeConfig, a *primitives.UniversalStateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
 	if !c.Version.Has(parameters.UniversalAccounts) {
 		return unsupported(c, parameters.UniversalAccounts)
@@ -85,9 +87,9 @@ func universalStateInit(c *parameters.RuntimeConfig, a *primitives.UniversalStat
 }
 
 // transferTo checks the receiver of a transfer. In versions with RejectUniversalAccountTransfers
-// but without UniversalAccounts, a new transfer must not go to the id of a universal account. Its
-// receipt could be executed under UniversalAccounts, where the transfer would create the account
-// without having paid for that.
+// but without UniversalAccounts, a new transfer must not go to the id of a universal account. The
+// receipt of such a transfer could be executed under UniversalAccounts. There the transfer would
+// create the account without having paid for the creation.
 func transferTo(c *parameters.RuntimeConfig, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	banned := c.Version.Has(parameters.RejectUniversalAccountTransfers) && !c.Version.Has(parameters.UniversalAccounts)
 	if mode != NewReceipt || !banned || !receiver.IsUniversal() {
@@ -100,9 +102,9 @@ func transferTo(c *parameters.RuntimeConfig, receiver primitives.AccountID, mode
 
 // bootstrap returns whether tx is a self-signed state init: the transaction that a universal
 // account may send before it has any key. The account must be signer and receiver of tx and be
-// uninitialized. Its id must be derived from a state init in tx whose keys contain the signing key.
-// State inits in delegate actions do not count. The state init may have any encoding here, because
-// the actions were validated before.
+// uninitialized. The account's id must be derived from a state init in tx whose keys contain the
+// signing key. State inits in delegate actions do not count. The state init may have any encoding
+// here, because the actions were validated before.
 func bootstrap(c *parameters.RuntimeConfig, tx *primitives.Transaction, signer *primitives.Account) bool {
 	if !c.Version.Has(parameters.UniversalAccounts) || signer.IsInitialized() {
 		return false

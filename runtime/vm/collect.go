@@ -8,10 +8,10 @@ import (
 
 // collector runs the garbage collector and returns memory to the system.
 //
-// A collection visits all memory of the node, and any account can cause one by deploying, calling
-// or tracing large contracts. So after each collection the collector rests for collectRest times
-// its duration. However large the heap is and however many contracts arrive, at most a twentieth of
-// the time is spent on collections.
+// A collection visits all memory of the node, and any account can cause a collection by deploying,
+// calling or tracing large contracts. So after each collection the collector rests for collectRest
+// times its duration. However large the heap is and however many contracts arrive, at most a
+// twentieth of the time is spent on collections.
 //
 // The collector collects once more when run was not called for collectLast. By then the flat head
 // has advanced past the transactions, and their clients have received responses. Without that final
@@ -31,14 +31,14 @@ const (
 	collectLast = 30 * time.Second
 )
 
-// run collects, unless a collection is running or the last one ended too recently. It also
+// run collects, unless a collection is running or the last collection ended too recently. run also
 // schedules the final collection.
 func (c *collector) run() {
 	c.later(collectLast)
 	c.collect()
 }
 
-// collect collects and returns 0. If it must not collect now, it returns how long to wait.
+// collect collects and returns 0. If the collector must rest now, collect returns how long to wait.
 func (c *collector) collect() (rest time.Duration) {
 	if !c.mu.TryLock() {
 		return collectLast
@@ -57,7 +57,8 @@ func (c *collector) collect() (rest time.Duration) {
 	return 0
 }
 
-// later schedules the final collection after d, replacing an earlier schedule.
+// later schedules the final collection after d, replacing a final collection that was already
+// scheduled.
 func (c *collector) later(d time.Duration) {
 	c.lastMu.Lock()
 	defer c.lastMu.Unlock()

@@ -46,8 +46,9 @@ type task struct {
 	placed     bool // the caller called Pool.Ahead for the task, so Pool.Compile does not wait
 	cancel     <-chan struct{}
 	file       bool // the artifact is for v.cache, so the compiler may write it to a TempFile of the cache
-	// refusal is the artifact that says that the code breaks a rule. It is set if this was found by
-	// a build for the shared key (see make). The cache stores it under the code's own key. nil: none.
+	// refusal is the artifact that says that the code breaks a rule. refusal is set if a build for
+	// the shared key has found the broken rule (see make). The cache stores refusal under the
+	// code's own key. nil: none.
 	refusal *cache.Artifact
 }
 
@@ -155,8 +156,8 @@ func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error
 }
 
 // largeArtifact is the size in bytes of an artifact, or of a prepared module, from which a garbage
-// collection is worthwhile. Without one, the memory of the next compilation would come on top of
-// the garbage.
+// collection is worthwhile. Without a collection, the memory of the next compilation would come on
+// top of the garbage.
 const largeArtifact = 4 << 20
 
 // localsText is the error text of neard's compiler for a function with too many locals
@@ -167,7 +168,7 @@ func negative(e *primitives.CompilationError) cache.Artifact {
 	return cache.Artifact{Info: (&info{compilation: e}).appendBorsh(nil)}
 }
 
-// isNegative returns whether an artifact is that of code that breaks a rule and so cannot run.
+// isNegative returns whether an artifact belongs to code that breaks a rule and so cannot run.
 func isNegative(a *cache.Artifact) bool { return len(a.Info) > 0 && a.Info[0] == 1 }
 
 // newCompiler returns the compiler pool of a VM.
@@ -183,16 +184,16 @@ func newCompiler(o *Options, e *engine.Engine, alarm func(error)) *compiler.Pool
 		},
 	}
 	if o.Dir != "" {
-		// The marks are in the folder of the version's artifacts, so that both are removed
-		// together.
+		// The marks are in the folder of the version's artifacts, so that marks and artifacts are
+		// removed together.
 		c.Dir = filepath.Join(o.Dir, version(), "marks")
 	}
 	return compiler.New(c)
 }
 
-// ServeCompiler makes this process a compiler child of a VM with Options.Compiler. It serves
-// requests until the parent ends or retires it, and returns the exit code. before, if not nil, is
-// called before each compilation; for tests.
+// ServeCompiler makes this process a compiler child of a VM with Options.Compiler. ServeCompiler
+// serves requests until the parent ends or retires the child, and returns the exit code. before, if
+// not nil, is called before each compilation; for tests.
 func ServeCompiler(before func(code primitives.Hash)) int {
 	e, err := newEngine(false)
 	if err != nil {

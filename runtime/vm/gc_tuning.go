@@ -29,7 +29,7 @@ func (t *gcTuner) begin() {
 	if t.count++; t.count > 1 {
 		return
 	}
-	// A lower percent, or a disabled collector, stays as it is.
+	// A percent below tunedPercent, or a disabled collector, stays as it is.
 	if t.was = t.percent(tunedPercent); t.was <= tunedPercent {
 		if now := t.percent(t.was); now != tunedPercent { // other code changed the percent during the task
 			t.was = now

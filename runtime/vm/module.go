@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// module is a compiled contract in the cache: the results of package prep, and the machine code. It
-// depends only on the code and on the rules by which package prep handled the code.
+// module is a compiled contract in the cache: the results of package prep, and the machine code. A
+// module depends only on the code and on the rules by which package prep handled the code.
 type module struct {
 	compilation *primitives.CompilationError // error for a rule that the code breaks; nil: none
 	loadFails   bool
@@ -25,7 +25,7 @@ type module struct {
 	imports     []int           // indices into logic.Functions of the imported host functions, in order of import
 	strange     string          // neard's link error for imports that no protocol version has; empty: none
 	// foreign lists the imports that cause the error in strange, within the bounds of a LinkError.
-	// Their field Since is not set.
+	// The field Since of these imports is not set.
 	foreign action.LinkError
 	code    *engine.Module // machine code; nil if the contract breaks a rule or has unknown imports
 }
@@ -77,7 +77,8 @@ func (m *module) linkError(w *parameters.Wasm) *action.LinkError {
 // importModule is the only module from which a contract can import.
 const importModule = "env"
 
-// addMissing adds an import to e, unless e contains it. Beyond MaxMissingImports it only counts.
+// addMissing adds an import to e, unless e contains it. Beyond MaxMissingImports, addMissing only
+// counts the import.
 func addMissing(e *action.LinkError, missing primitives.MissingImport) {
 	missing.Name = primitives.ImportName(missing.Name)
 	switch {
@@ -92,7 +93,7 @@ func addMissing(e *action.LinkError, missing primitives.MissingImport) {
 // infoVersion must change when the encoding of info or the form of the machine code changes.
 const infoVersion = 7
 
-// info is stored with the machine code. Its fields have the same meaning as in module.
+// info is stored with the machine code. The fields have the meaning that they have in module.
 type info struct {
 	compilation         *primitives.CompilationError
 	loadFails, hasStart bool

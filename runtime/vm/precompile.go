@@ -23,9 +23,9 @@ type rulesOf struct {
 }
 
 // rules returns two hashes of everything in w that affects how code is prepared. `own` includes
-// MinContractSizePerLocal, shared leaves it out. The two are equal if w has no such limit. Configs
-// that differ only in prices of host functions, or in limits that do not concern code, share
-// compiled code.
+// MinContractSizePerLocal, shared leaves it out. The two hashes are equal if w has no such limit.
+// Configs that differ only in prices of host functions, or in limits that do not concern code,
+// share compiled code.
 func (v *VM) rules(w *parameters.Wasm) (shared, own primitives.Hash) {
 	if r := v.seen.Load(); r != nil && r.w == w {
 		return r.shared, r.own
@@ -48,16 +48,16 @@ func (v *VM) get(hash primitives.Hash, code []byte, w *parameters.Wasm, backgrou
 	return v.make(&task{hash: hash, code: code, rules: w, background: background})
 }
 
-// make is get for a task.
+// make does the same as get, for a task.
 //
 // The problem: MinContractSizePerLocal is new in protocol version 87. If all contracts had to be
 // compiled again for it, blocks would wait after the upgrade. But nearly no contract breaks that
-// rule, and the machine code of the others does not change.
+// rule, and the machine code of a contract that does not break it stays unchanged.
 //
 // So a valid module is stored under the shared key (see keys), whether or not the rule was checked.
-// It contains its number of locals, from which the rule can be checked later (allowed). If code
-// breaks any rule, its error is stored under the own key, because that rule may be
-// MinContractSizePerLocal.
+// The module contains its number of locals, from which allowed can check the rule when the module
+// is used. If code breaks any rule, the error is stored under the code's own key, because the
+// broken rule may be MinContractSizePerLocal.
 func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	shared, own := v.keys(t.hash, t.rules)
 	e, err := v.load(t, shared, own)
@@ -70,8 +70,8 @@ func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	return e, v.notLoaded(t.hash, err)
 }
 
-// load returns the module with the given key, which is either own or the shared key (see make). It
-// returns cache.ErrElsewhere if key is the shared key and the module belongs under own.
+// load returns the module with the given key, which is either own or the shared key (see make).
+// load returns cache.ErrElsewhere if key is the shared key and the module belongs under own.
 func (v *VM) load(t *task, key, own cache.Key) (*cache.Entry[*module], error) {
 	get := v.cache.Get
 	if t.background {
@@ -95,7 +95,8 @@ func (v *VM) load(t *task, key, own cache.Key) (*cache.Entry[*module], error) {
 }
 
 // keys returns the cache keys of code. The key shared is the same for all rules that differ from
-// those of w only in MinContractSizePerLocal. The key `own` is for the rules of w alone. See make.
+// the rules of w only in MinContractSizePerLocal. The key `own` is for the rules of w alone. See
+// make.
 func (v *VM) keys(code primitives.Hash, w *parameters.Wasm) (shared, own cache.Key) {
 	s, o := v.rules(w)
 	return cache.Key{Code: code, Rules: s}, cache.Key{Code: code, Rules: o}
@@ -113,7 +114,7 @@ func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 }
 
 // Ready returns whether code is already compiled by the rules of w, so that a call only has to load
-// it.
+// the machine code.
 func (v *VM) Ready(code primitives.Hash, w *parameters.Wasm) bool {
 	shared, own := v.keys(code, w)
 	return v.cache.Has(shared) || own != shared && v.cache.Has(own)
@@ -122,8 +123,8 @@ func (v *VM) Ready(code primitives.Hash, w *parameters.Wasm) bool {
 // Precompile compiles code by the rules of w before a block calls it, with the priority of a call.
 // The engine calls Precompile in parallel for all code that a block is about to call. Otherwise the
 // code would be compiled one after the other as the receipts run. Precompile returns at once if the
-// VM is closed or a call is compiling the same code. It reports no failures; the call does. Safe
-// for concurrent use.
+// VM is closed or a call is compiling this code. Precompile reports no failures; the call of the
+// code does. Safe for concurrent use.
 func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	leave, ok := v.compiler.Ahead(len(code))
 	if !ok {
@@ -142,8 +143,8 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 // precompileQueue is the queue of code to compile in the background.
 //
 // The problem: compiling a contract can take seconds. Code that is deployed will probably be
-// called, so it is compiled before the first call. But any account can deploy, and contracts that
-// are hard to compile are cheap to make.
+// called, so this queue compiles the code before the first call. But any account can deploy, and
+// contracts that are hard to compile are cheap to make.
 //
 // Invariants:
 //   - A call never waits for the queue. If its code is not compiled yet, the call compiles it
@@ -153,7 +154,7 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 //   - Memory is bounded: maxQueued codes and maxQueuedBytes bytes in all. A submitter may queue at
 //     most a quarter of each bound, and at most as much as is still free. So if n submitters fill
 //     the queue, a further submitter still gets an n-th part.
-//   - Code that does not fit is dropped, and compiled when it is called. Results never depend on
+//   - Code that does not fit is dropped, and compiled at its first call. Results never depend on
 //     the queue.
 //
 // Outline: push copies the code into the submitter's queue. Workers, half as many as compilations
@@ -191,8 +192,8 @@ func (l queueLoad) with(number, bytes int) queueLoad {
 	return queueLoad{l.number + number, l.bytes + bytes}
 }
 
-// Bounds of the queue: number of codes and their bytes. A submitter may use at most 1/queueShare of
-// each bound.
+// Bounds of the queue: number of codes, and bytes of all codes. A submitter may use at most
+// 1/queueShare of each bound.
 const (
 	maxQueued      = 256
 	maxQueuedBytes = 64 << 20
@@ -243,7 +244,7 @@ func (q *precompileQueue) run(v *VM) {
 	}
 }
 
-// push queues code. It returns false if a bound would be exceeded or the queue has ended.
+// push queues code. push returns false if a bound would be exceeded or the queue has ended.
 func (q *precompileQueue) push(w queuedCode) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -258,7 +259,7 @@ func (q *precompileQueue) push(w queuedCode) bool {
 	return true
 }
 
-// pop waits for code and returns it. ok is false if the queue has ended.
+// pop waits for code and returns the code. ok is false if the queue has ended.
 func (q *precompileQueue) pop() (w queuedCode, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -290,7 +291,7 @@ func closed(err error) bool {
 }
 
 // stopWait is how long stop waits for running compilations. A longer compilation keeps its memory
-// until it ends, and its result is lost.
+// until the compilation ends, and its result is lost.
 const stopWait = 300 * time.Millisecond
 
 func (q *precompileQueue) stop() {
@@ -312,11 +313,11 @@ func (q *precompileQueue) stop() {
 // drain waits until the queue is empty and nothing is being compiled.
 func (q *precompileQueue) drain() { q.open.Wait() }
 
-// Warm queues code for compilation in the background, by the rules of w. It never waits. It copies
-// code, because the memory of code may be reused before the compilation begins. Submitters take
-// turns.
+// Warm queues code for compilation in the background, by the rules of w. Warm never waits. Warm
+// copies code, because the caller may reuse the memory of code before the compilation begins.
+// Submitters take turns.
 //
-// The returned channel is closed when the code is compiled or its compilation is given up.
+// The returned channel is closed when the code is compiled or the VM has given up compiling it.
 func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) <-chan struct{} {
 	x := queuedCode{submitter: submitter, code: bytes.Clone(code), w: w, done: make(chan struct{})}
 	hash := primitives.HashBytes([]byte(submitter))

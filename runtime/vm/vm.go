@@ -22,25 +22,26 @@ type Options struct {
 	Dir    string // folder for compiled code; empty: memory only
 	Memory int64  // maximum bytes of loaded compiled code; 0: DefaultMemory
 	Disk   int64  // maximum bytes in Dir; 0: DefaultDisk
-	// Builders is the maximum number of compilations at a time. At most half of them are background
-	// ones. 0: one per core, at least 2.
+	// Builders is the maximum number of compilations at a time. At most half of these are
+	// background compilations. 0: one per core, at least 2.
 	Builders int
-	// Compiler starts a child of this binary that calls ServeCompiler. If it is the zero value,
-	// this process compiles, and a crash of the compiler ends the process.
+	// Compiler starts a child of this binary that calls ServeCompiler. If Compiler is the zero
+	// value, this process compiles, and a crash of the compiler ends the process.
 	Compiler     compiler.Command
 	CompilerIdle time.Duration // time after which an idle child is ended; 0: compiler.DefaultIdle
 	CompilerHang time.Duration // a child that uses no processor time for this long is ended; 0: compiler.DefaultHang
-	Build        string        // identifies this binary; code on which it failed is tried again by other binaries
+	// identifies this binary; other binaries retry code on which this binary's compiler failed
+	Build string
 	// Cranelift selects the code generator that this platform does not use by default. For tests,
 	// without Dir and Compiler.
 	Cranelift bool
 	// Alarm receives errors that no contract should be able to cause, and failures to store
-	// compiled contracts. It must be safe for concurrent use. nil: errors are only counted.
+	// compiled contracts. Alarm must be safe for concurrent use. nil: errors are only counted.
 	Alarm func(error)
-	// Unlinked is called when Warm has compiled code with an import that its rules do not have, so
-	// that every call of the code fails. submitter is the argument of Warm. Code that Warm dropped
-	// is not reported; the same code may be reported repeatedly. Unlinked must be safe for
-	// concurrent use. nil: not reported.
+	// Unlinked is called when Warm has compiled code with an import that the code's rules do not
+	// have, so that every call of the code fails. submitter is the argument of Warm. The VM does
+	// not report code that Warm dropped, and may report a code repeatedly. Unlinked must be safe
+	// for concurrent use. nil: not reported.
 	Unlinked func(submitter primitives.AccountID, code primitives.Hash, e *action.LinkError)
 }
 
@@ -86,7 +87,7 @@ func New(o Options) (*VM, error) {
 		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(), Versions: versions,
 		DiskFailed: v.diskFailed,
 	}
-	// If the folder cannot be used, the VM works without it, but more slowly.
+	// If the folder cannot be used, the VM works without the folder, but more slowly.
 	if v.cache, err = cache.New(loader{e}, co); err != nil && o.Dir != "" {
 		v.fault("contracts are not kept on disk, and compiled again after each start: %w", err)
 		o.Dir, co.Dir = "", ""
@@ -101,8 +102,8 @@ func New(o Options) (*VM, error) {
 	return v, nil
 }
 
-// diskFailed reports that a compiled contract could not be stored. It does not count as an alarm,
-// because no contract causes it.
+// diskFailed reports that a compiled contract could not be stored. This failure does not count as
+// an alarm, because no contract causes it.
 func (v *VM) diskFailed(err error) {
 	if v.alarm != nil {
 		v.alarm(fmt.Errorf("store a compiled contract: %w; "+
@@ -118,8 +119,8 @@ func newEngine(cranelift bool) (*engine.Engine, error) {
 	})
 }
 
-// otherGenerator returns the error to report if the code generator is not the wanted one; nil if it
-// is.
+// otherGenerator returns the error to report if the code generator is not the wanted generator; nil
+// if it is.
 func otherGenerator(is, wanted string) error {
 	if is == wanted {
 		return nil
@@ -175,8 +176,8 @@ func (v *VM) fault(format string, a ...any) {
 	}
 }
 
-// hostFunctions returns the host functions of package logic in the engine's form, in the same
-// order.
+// hostFunctions returns the host functions of package logic in the engine's form, in the order of
+// package logic.
 func hostFunctions() []engine.Function {
 	out := make([]engine.Function, len(logic.Functions))
 	for i := range logic.Functions {
@@ -196,10 +197,10 @@ func engineTypes(types []logic.ValType) []engine.ValType {
 	return out
 }
 
-// Call runs a method. It checks for failures in nearcore's order. First, code that cannot be
+// Call runs a method. Call checks for failures in nearcore's order. First, code that cannot be
 // prepared or compiled burns nothing. Second, Call burns the loading fee. Third, code that does not
-// load or link fails. Fourth, a missing method fails, and its loading fee is refunded. Then Call
-// instantiates the module and runs the start function and the method.
+// load or link fails. Fourth, a call of a missing method fails, and Call refunds the loading fee.
+// Then Call instantiates the module and runs the start function and the method.
 func (v *VM) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
 	return v.run(c, x)
 }
@@ -270,7 +271,7 @@ func emptyName() action.CallOutcome {
 	return failed(&primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName})
 }
 
-// failed returns the outcome of a call that failed before it began. It burns nothing.
+// failed returns the outcome of a call that failed before it began. Such a call burns nothing.
 func failed(e *primitives.FunctionCallError) action.CallOutcome { return action.CallOutcome{Err: e} }
 
 // loadText approximates the error of neard's instance pool. The text is not hashed.
@@ -289,7 +290,7 @@ func (h host) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64,
 }
 
 // broken returns the result of a run that failed with an engine error. An error of a host function
-// takes precedence, because it caused the engine error.
+// takes precedence, because the host function's error caused the engine error.
 func (v *VM) broken(l *logic.Logic, err error) (action.CallOutcome, error) {
 	if l.Err() != nil {
 		if _, e := l.Outcome(); e != nil {
@@ -340,7 +341,8 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 }
 
 // ErrStackOverflow is the error of a run that exhausted the native stack before the metered stack.
-// The native stack of nearcore differs, so this node cannot know the outcome that the chain has.
+// nearcore's native stack has a different size, so this node cannot know the outcome that the chain
+// has.
 var ErrStackOverflow = errors.New("vm: native stack overflow")
 
 // traps maps the engine's traps to nearcore's (wasmtime_runner/mod.rs into_vm_error), without

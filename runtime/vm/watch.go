@@ -37,9 +37,9 @@ type Entry struct {
 	Nodes action.NodeCount
 }
 
-// Watch returns a VM that runs contracts with the same results as v, and reports to w. It compiles
-// its own modules, which also report calls of their functions, and keeps them until Close. Not safe
-// for concurrent use.
+// Watch returns a VM that runs contracts with the same results as v, and reports to w. The VM
+// compiles its own modules, which also report calls of their functions, and keeps these modules
+// until Close. Not safe for concurrent use.
 func (v *VM) Watch(w Watcher) *Watched {
 	return &Watched{v: v, w: w, modules: map[tracedKey]*tracedModule{}}
 }
@@ -53,7 +53,7 @@ type Watched struct {
 
 var _ action.VM = (*Watched)(nil)
 
-// tracedKey identifies code and the rules by which it was prepared.
+// tracedKey identifies code and the rules by which the code was prepared.
 type tracedKey struct{ code, rules primitives.Hash }
 
 type tracedModule struct {
@@ -102,7 +102,7 @@ func (t *Watched) run(c *action.Call, x logic.External) (action.CallOutcome, err
 	return t.v.runModule(c, w, m.module, w)
 }
 
-// watched observes one call. It wraps the External of the call.
+// watched observes one call. A watched wraps the External of the call.
 type watched struct {
 	logic.External
 	watcher Watcher

@@ -44,8 +44,9 @@ type Loader[V Value] interface {
 }
 
 // Build makes an artifact. An error means that the node failed, not that the code is wrong; the
-// cache does not store errors. When another build of the same key has finished, the cache closes
-// cancel. Build may then return early with an error. Build may also return ErrElsewhere.
+// cache does not store errors. When a second build of this build's key has finished first, the
+// cache closes cancel. Build may then return early with an error. Build may also return
+// ErrElsewhere.
 type Build func(cancel <-chan struct{}) (Artifact, error)
 
 // Options configure a cache.
@@ -55,10 +56,10 @@ type Options struct {
 	Disk    int64  // maximum bytes of artifacts on disk
 	Version string // identifies everything except the key on which artifacts depend
 	// Versions is a pattern (filepath.Match) that matches the folder names of all versions. In Dir,
-	// New removes the folders that match it, except that of Version.
+	// New removes the folders that match Versions, except the folder of Version.
 	Versions string
 	// DiskFailed is called with the error of a write to Dir, unless the previous write failed too.
-	// It must be safe for concurrent use. nil: errors are only counted.
+	// DiskFailed must be safe for concurrent use. nil: errors are only counted.
 	DiskFailed func(error)
 }
 
@@ -74,7 +75,8 @@ type Entry[V Value] struct {
 	uses uint64 // number of uses that are not yet recorded on disk
 }
 
-// Release releases the value, which the caller must not use afterwards. It must be called once.
+// Release releases the value, which the caller must not use afterwards. The caller must call
+// Release once.
 func (e *Entry[V]) Release() {
 	e.c.mu.Lock()
 	last := e.drop()
@@ -90,8 +92,8 @@ func (e *Entry[V]) drop() (last bool) {
 }
 
 // flight is the lookup of a key that is not in memory: it loads the artifact from disk or builds
-// it. Urgent and background callers of a key have separate flights. All callers of the same kind
-// wait for the same flight.
+// it. Urgent and background callers of a key have separate flights. All urgent callers of a key
+// wait for one flight, and all background callers of a key wait for one flight.
 type flight[V Value] struct {
 	done   chan struct{}
 	cancel chan struct{} // closed when the other flight of the key has produced the value
@@ -140,8 +142,9 @@ type Stats struct {
 // recent uses, see eviction_order.go.
 //
 // Rejected: least recently used. A stream of contracts that are each called once would evict
-// contracts that are called often, and these would have to be compiled again. Also rejected: one
-// flight for both kinds of callers. A block would wait for a low-priority thread.
+// contracts that are called often, and the node would have to compile the evicted contracts again.
+// Also rejected: one flight for both kinds of callers. A block would wait for a low-priority
+// thread.
 type Cache[V Value] struct {
 	loader Loader[V]
 	limit  int64
@@ -163,9 +166,9 @@ type Cache[V Value] struct {
 	notedAt   time.Time // time when uses were last recorded on disk
 }
 
-// The cache remembers at most mostEvicted evicted keys, for Stats.Rebuilds. It records on disk
-// which artifacts were used in memory, whenever it writes an artifact and at least every noteAfter.
-// To avoid reading the clock often, only every noteHits-th hit checks noteAfter.
+// The cache remembers at most mostEvicted evicted keys, for Stats.Rebuilds. The cache records on
+// disk which artifacts were used in memory, whenever the cache writes an artifact and at least
+// every noteAfter. To avoid reading the clock often, only every noteHits-th hit checks noteAfter.
 const (
 	mostEvicted = 1 << 16
 	noteHits    = 1 << 12
@@ -176,11 +179,12 @@ const (
 var ErrClosed = errors.New("cache: the contract cache is closed")
 
 // ErrElsewhere is the error of a Build that made no artifact, because the artifact belongs under
-// another key, where it may already be. The caller of Get looks up that key next. Stats do not
-// count such a call as a build.
+// another key, where the artifact may already be. The caller of Get looks up that key next. Stats
+// do not count such a call as a build.
 var ErrElsewhere = errors.New("cache: the artifact of this code belongs under another key: look up that key")
 
-// New opens a cache. It removes folders of other versions and temporary files of ended processes.
+// New opens a cache. New removes folders of other versions of the artifacts, and temporary files of
+// ended processes.
 func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 	c := &Cache[V]{
 		loader: l, limit: o.Memory, entries: map[Key]*Entry[V]{}, urgent: map[Key]*flight[V]{}, background: map[Key]*flight[V]{},
@@ -199,9 +203,9 @@ func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 // it from disk, or calls build. Concurrent calls with one key share one build.
 func (c *Cache[V]) Get(key Key, build Build) (*Entry[V], error) { return c.get(key, build, false) }
 
-// GetInBackground is Get for threads of a low priority. Callers of Get do not wait for such
-// threads, so two builds of one key can run at a time. The first to finish serves all callers, and
-// the other is cancelled.
+// GetInBackground does the same as Get, for threads of a low priority. Callers of Get do not wait
+// for such threads, so two builds of one key can run at a time. The first build to finish serves
+// all callers, and the cache cancels the second build.
 func (c *Cache[V]) GetInBackground(key Key, build Build) (*Entry[V], error) {
 	return c.get(key, build, true)
 }
@@ -251,8 +255,8 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	return
 }
 
-// land ends a flight. It adds the entry to memory and passes it to all waiters, including those of
-// the other flight of the same key.
+// land ends a flight. It adds the entry to memory and passes the entry to all waiters, including
+// the waiters of the key's second flight.
 func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Entry[V], err error) {
 	var gone []*Entry[V]
 	c.mu.Lock()
@@ -294,8 +298,8 @@ func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Ent
 	}
 }
 
-// evict removes entries until the limit holds, but always keeps one entry. It returns the removed
-// entries that have no users; the caller must close them.
+// evict removes entries until the limit holds, but always keeps one entry. evict returns the
+// removed entries that have no users; the caller must close these entries.
 func (c *Cache[V]) evict() (gone []*Entry[V]) {
 	for c.stats.Bytes > c.limit && len(c.order.heap) > 1 {
 		e := c.order.least()
@@ -364,7 +368,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 				c.count(func(s *Stats) { s.Loads++ })
 				return c.entry(key, v, int64(len(f.info)), f.size, f.source), nil
 			}
-			if c.isClosed() { // the loader may have failed because it is closed, so the file may be intact
+			if c.isClosed() { // the loader may have failed because the cache is closed, so the file may be intact
 				return nil, ErrClosed
 			}
 			c.count(func(s *Stats) { s.Damaged++ })
@@ -420,9 +424,10 @@ type notLoaded struct{ err error }
 func (e *notLoaded) Error() string { return e.err.Error() }
 func (e *notLoaded) Unwrap() error { return e.err }
 
-// takeOver makes an entry from an artifact in a temporary file. It renames the file to its final
-// name and maps it. If that fails, it reads the file into memory. It keeps the file open, because
-// another artifact that needs space on disk may evict the file before it is loaded.
+// takeOver makes an entry from an artifact in a temporary file. takeOver renames the file to its
+// final name and maps the file. If mapping fails, takeOver reads the file into memory. takeOver
+// keeps the file open, because another artifact that needs space on disk may evict the file before
+// the loader has mapped it.
 func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	f, err := os.Open(a.File)
 	if err != nil {
@@ -456,8 +461,8 @@ func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 }
 
 // TempFile creates an empty file in the cache's folder and returns its name; empty if the cache has
-// no folder. The caller writes the machine code to it, and either returns it as Artifact.File or
-// removes it. New removes such files of ended processes.
+// no folder. The caller writes the machine code to the file, and either returns the name as
+// Artifact.File or removes the file. New removes such files of ended processes.
 func (c *Cache[V]) TempFile() string {
 	if c.disk == nil {
 		return ""
@@ -470,8 +475,8 @@ func (c *Cache[V]) TempFile() string {
 	return f.Name()
 }
 
-// write stores an artifact on disk and evicts other artifacts there if needed. It counts errors. It
-// reports an error only if the previous write succeeded.
+// write stores an artifact on disk and evicts other artifacts there if needed. write counts errors,
+// and reports an error only if the previous write succeeded.
 func (c *Cache[V]) write(key Key, a Artifact) (path string, err error) {
 	path, err = c.writePruned(key, a)
 	c.mu.Lock()
@@ -561,7 +566,8 @@ func (c *Cache[V]) Stats() Stats {
 	return s
 }
 
-// Close releases all entries. An entry that has users stays valid until they release it.
+// Close releases all entries. An entry that has users stays valid until its users have released the
+// entry.
 func (c *Cache[V]) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -11,8 +11,8 @@ import (
 // and mapped pages count as memory of this process.
 const sumWindow = 4 << 20
 
-// sumFile returns a file's checksum and length. It maps the file piece by piece instead of copying
-// it, because the checksum takes most of the time of loading an artifact of some megabytes.
+// sumFile returns a file's checksum and length. sumFile maps the file piece by piece instead of
+// copying it, because the checksum takes most of the time of loading an artifact of some megabytes.
 func sumFile(path string) (sum uint32, n int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -73,8 +73,8 @@ func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 }
 
 // removeOthers removes the folders of other versions, whose artifacts this version cannot load.
-// Other programs may have files in the same folder, so it removes only names that match the pattern
-// versions. It ignores errors.
+// Other programs may have files in the folder dir, so removeOthers removes only names that match
+// the pattern versions. removeOthers ignores errors.
 func (*disk) removeOthers(dir, version, versions string) {
 	all, _ := os.ReadDir(dir)
 	for _, e := range all {
@@ -268,7 +268,8 @@ func (d *disk) temp() (*os.File, error) {
 	return t, err
 }
 
-// renew creates the folder again if it is missing. Other processes may delete it at any time.
+// renew creates the folder again if it is missing. Other processes may delete the folder at any
+// time.
 func (d *disk) renew() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -322,9 +323,9 @@ type stored struct {
 }
 
 // prune removes the artifacts with the lowest rank until the rest takes at most three quarters of
-// the limit. It never removes keep. rank is the value of one use times the number of uses. Uses are
-// counted since the start of the process, and each prune halves them. Earlier uses are estimated
-// from the time of last use: up to 16 for the newest artifact.
+// the limit. prune never removes keep. rank is the value of one use times the number of uses. Uses
+// are counted since the start of the process, and each prune halves the counts. Uses before the
+// start are estimated from the time of last use: up to 16 for the newest artifact.
 func (d *disk) prune(keep Key) (gone []Key, err error) {
 	const newest = 16
 	all, err := d.stored()
@@ -378,7 +379,8 @@ func (d *disk) stored() ([]stored, error) {
 	return out, nil
 }
 
-// source reads from an info file the length of the contract's code; 0 if it has none.
+// source reads from an info file the length of the contract's code; 0 if the info file states no
+// length.
 func (d *disk) source(path string) int {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package cache stores compiled contracts: the most valuable ones loaded in memory, and all that fit on
-// disk. For code that breaks a rule it stores the reason.
+// Package cache stores compiled contracts: the most valuable contracts loaded in memory, and all
+// contracts that fit on disk. For code that breaks a rule the cache stores the reason.
 //
 //	in      a key (hashes of the code and of the rules it was compiled by), and a function that builds
 //	        a missing artifact

@@ -4,18 +4,20 @@ import "container/heap"
 
 // rank orders entries for eviction: the entry with the lowest rank is evicted first.
 //
-// The value of an entry is the compile time that a hit saves per byte of memory, times its number
-// of uses. The number of uses is remembered after eviction, and all numbers are halved from time to
-// time. This is the admission rule of TinyLFU (Einziger et al., 2015), extended by sizes. So
-// contracts that are called once or twice, however many there are, cannot evict contracts in use.
-// An artifact that is large compared with its source has a low value and is evicted early.
+// The value of an entry is the compile time that a hit saves per byte of memory, times the entry's
+// number of uses. The number of uses is remembered after eviction, and all numbers are halved from
+// time to time. This is the admission rule of TinyLFU (Einziger et al., 2015), extended by sizes.
+// So contracts that are called once or twice, however many there are, cannot evict contracts in
+// use. An artifact that is large compared with its source has a low value and is evicted early.
 type rank struct {
 	worth uint64 // value of one use, see the function worth
 	hits  uint64 // number of uses, halved now and then
-	turn  uint64 // number of the last use; of entries with equal values, the one with the lowest turn is evicted first
-	index int    // index in the heap
-	// at and atTurn are the value and the turn by which the heap is ordered. They are outdated, and
-	// too low, if the entry was used after the heap was last updated.
+	// number of the last use; of entries with equal values, the entry with the lowest turn is
+	// evicted first
+	turn  uint64
+	index int // index in the heap
+	// at and atTurn are the value and the turn by which the heap is ordered. at and atTurn are
+	// outdated, and too low, if the entry was used after the heap was last updated.
 	at, atTurn uint64
 }
 

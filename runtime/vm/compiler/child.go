@@ -26,7 +26,7 @@ const beat = 500 * time.Millisecond
 // after a compilation. The parent then ends the child, so that the system gets the memory back.
 const grown = 32 << 20
 
-// Main is the main function of a child. It compiles until its parent closes the pipe or dies.
+// Main is the main function of a child. Main compiles until the parent closes the pipe or dies.
 // version identifies everything that an artifact depends on besides the module. Main returns the
 // process's exit code.
 func Main(version string, compile func(*Request) ([]byte, error)) int {
@@ -71,7 +71,7 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 type childMain struct {
 	compile func(*Request) ([]byte, error)
 	base    int64 // bytes of writable memory when the process started; 0: unknown
-	low     bool  // the process has a low priority, which it cannot raise again
+	low     bool  // the process has a low priority, which the process cannot raise again
 
 	mu  sync.Mutex
 	out io.Writer
@@ -88,7 +88,7 @@ func (c *childMain) write(r *Reply) error {
 }
 
 // backgroundNice is the nice value of background children: the lowest priority. While other
-// processes want the core, such a child gets about a hundredth of it.
+// processes want the core, such a child gets about a hundredth of the core.
 const backgroundNice = 19
 
 // answer compiles on a new thread, which ends afterwards. That frees the library's per-thread
@@ -161,8 +161,8 @@ func limitFiles(most int64) {
 	}
 }
 
-// limitProcessor sets the system's limit of processor time, in whole seconds. It takes effect if
-// the check in answer does not.
+// limitProcessor sets the system's limit of processor time, in whole seconds. The system's limit
+// takes effect if the check in answer does not.
 func limitProcessor(more time.Duration) {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_CPU, &l) != nil {

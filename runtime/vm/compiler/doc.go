@@ -16,16 +16,16 @@
 // that crashes it, or makes it take gigabytes or minutes, must not take the node down. Such a crash
 // must not repeat after every restart.
 //
-// Outline: a child is the same binary with two pipes. It reads Requests from descriptor 3 and
-// writes Replies to descriptor 4, one at a time (frame.go). It sets its own limits before each
-// request. Jobs wait in the gate until they may begin; jobs that a block waits for go first.
+// Outline: a child is the same binary with two pipes. A child reads Requests from descriptor 3 and
+// writes Replies to descriptor 4, one at a time (frame.go). The child sets its own limits before
+// each request. Jobs wait in the gate until they may begin; jobs that a block waits for go first.
 // Background jobs have separate children, at most half as many as there are cores. All threads of
 // these children have a low priority, so they never compile for a block. If Options.Command is
 // empty, modules are compiled in this process, with marks on disk but without limits.
 //
 // Invariants: a failure is an Error, never an artifact and never an outcome of the call. A
-// compilation that failed is tried again each time that a block needs it. It is tried again in the
-// background only after it has succeeded for a block (Quarantine).
+// compilation that failed is tried again each time that a block needs it. In the background, the
+// compilation is tried again only after it has succeeded for a block (Quarantine).
 //
 // Rejected: limits by wall time. A busy machine would fail compilations that an idle machine
 // finishes. Also rejected: caching failures as results. The node would then disagree with nodes

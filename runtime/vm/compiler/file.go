@@ -10,8 +10,8 @@ import (
 )
 
 // An artifact may be a hundred times as large as its contract. So the parent creates a file, the
-// child writes the artifact to it, and the reply has only length and checksum. The parent never
-// reads the artifact into memory; it only maps the artifact to run it.
+// child writes the artifact to the file, and the reply has only length and checksum. The parent
+// never reads the artifact into memory; it only maps the artifact to run it.
 
 // Written is an artifact in a file.
 type Written struct {
@@ -30,7 +30,8 @@ func written(b []byte) Written {
 	return Written{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:])}
 }
 
-// writeFile writes the artifact to a file that the parent has created. Only the child calls it.
+// writeFile writes the artifact to a file that the parent has created. Only the child calls
+// writeFile.
 func writeFile(path string, code []byte) (w Written, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
@@ -40,8 +41,9 @@ func writeFile(path string, code []byte) (w Written, err error) {
 	return Written{int64(len(code)), crc32.Checksum(code, castagnoli)}, errors.Join(err, f.Close())
 }
 
-// checkFile checks that a file has the reported length and checksum. Only the parent calls it. It
-// reads piece by piece, because mapped pages would count as this process's memory.
+// checkFile checks that a file has the reported length and checksum. Only the parent calls
+// checkFile. checkFile reads the file piece by piece, because mapped pages would count as this
+// process's memory.
 func checkFile(path string, w Written) error {
 	f, err := os.Open(path)
 	if err != nil {

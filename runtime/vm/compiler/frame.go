@@ -88,7 +88,7 @@ func AppendRequest(b []byte, r *Request) []byte {
 const mostPath = 4096
 
 // appendRequestHead appends the frame of a request without the module. The module may be large, so
-// it is not copied.
+// appendRequestHead does not copy it.
 func appendRequestHead(b []byte, r *Request) []byte {
 	le, start := binary.LittleEndian, len(b)
 	b = le.AppendUint32(b, requestMagic)
@@ -173,7 +173,7 @@ func ReadReply(in io.Reader, most int64) (*Reply, error) {
 	return r, nil
 }
 
-// open reads a frame. It checks the checksum before it uses any field except the length.
+// open reads a frame. open checks the checksum before it uses any field except the length.
 func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, err error) {
 	head = make([]byte, size+sumLen)
 	if n, err := io.ReadFull(in, head); err != nil {
@@ -199,8 +199,8 @@ func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, 
 	return head[:size], body, nil
 }
 
-// readBody allocates n bytes at once, so that nothing is copied while the body arrives. Until a
-// page is written, it takes only address space.
+// readBody allocates n bytes at once, so that nothing is copied while the body arrives. A page of
+// these bytes takes only address space until it is written.
 func readBody(in io.Reader, n int) ([]byte, error) {
 	b := make([]byte, n)
 	_, err := io.ReadFull(in, b)

@@ -11,8 +11,8 @@ import "sync"
 //   - background: no block waits. At most maxBackground of these compilations run.
 //
 // A background compilation waits until the memory of all running compilations and its own fit into
-// the memory limit. A precompile waits until they fit into four times the limit, unless no other
-// precompile is running. An urgent compilation never waits for memory.
+// the memory limit. A precompile waits until this memory fits into four times the limit, unless no
+// other precompile is running. An urgent compilation never waits for memory.
 type gate struct {
 	total         int // maximum number of running compilations
 	maxBackground int // maximum number of running background compilations
@@ -36,8 +36,8 @@ type waiting struct {
 	weight int64 // memory that the compilation may need, in bytes
 }
 
-// enter waits until a compilation may begin. It returns false if the gate or cancel is closed
-// before.
+// enter waits until a compilation may begin. enter returns false if the gate or cancel is closed
+// before the compilation may begin.
 func (g *gate) enter(background bool, weight int64, cancel <-chan struct{}) bool {
 	if background {
 		return g.wait(&g.background, weight, cancel)
@@ -64,7 +64,7 @@ func (g *gate) wait(queue *[]waiting, weight int64, cancel <-chan struct{}) bool
 		if g.withdraw(turn) {
 			return false
 		}
-		<-turn // the compilation may begin, because it was no longer in the queue
+		<-turn // the compilation may begin, because the compilation was no longer in the queue
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,7 +120,8 @@ func (g *gate) room(weight int64) bool {
 	return g.memory == 0 || g.running == 0 || g.taken+weight <= g.memory
 }
 
-// withdraw removes a waiting compilation. It returns false if the compilation may already begin.
+// withdraw removes a waiting compilation. withdraw returns false if the compilation may already
+// begin.
 func (g *gate) withdraw(turn chan struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

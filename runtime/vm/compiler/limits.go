@@ -9,8 +9,8 @@ type Limits struct {
 	Output int64         // maximum size of the artifact in bytes
 }
 
-// BoundOf returns the expected maximum for a contract of size bytes (docs/performance.md). A
-// compilation that exceeds it is counted in Stats.OverBound.
+// BoundOf returns the expected maximum for a contract of size bytes (docs/performance.md).
+// Stats.OverBound counts the compilations that exceed BoundOf.
 func BoundOf(size int) Limits {
 	kb := int64(size)/1000 + 1
 	return Limits{
@@ -20,8 +20,8 @@ func BoundOf(size int) Limits {
 	}
 }
 
-// inBackground is the memory limit of the gate for background compilations, in bytes. It is enough
-// for one module that is hard to compile.
+// inBackground is the memory limit of the gate for background compilations, in bytes. inBackground
+// is enough for one module that is hard to compile.
 const inBackground = 256 << 20
 
 // weightOf returns the memory that a compilation may need. The worst case measured is 1.9 KB per
@@ -34,7 +34,7 @@ const mostCPU = 3 * time.Minute
 // LimitsOf returns the limits at which a compilation is ended. Processor time and output are
 // limited to four times BoundOf, because machines differ. The memory limit is BoundOf plus 1 GiB,
 // because mapped memory counts as used. If again is set, the factor and the 1 GiB are four times as
-// large. again means that an earlier attempt of the same job reached its limits or lacked memory.
+// large. again means that a previous attempt of the job reached its limits or lacked memory.
 func LimitsOf(size int, again bool) Limits {
 	l := BoundOf(size)
 	factor := int64(4)

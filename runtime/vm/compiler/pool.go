@@ -17,7 +17,8 @@ import (
 type Options struct {
 	Command Command // starts a child; empty Path: compile in this process
 	Version string  // the version that children must report
-	// Compile compiles in this process. It is used if Command is empty or no child can be started.
+	// Compile compiles in this process. The pool uses Compile if Command is empty or no child can
+	// be started.
 	Compile func(wasm []byte) ([]byte, error)
 	// Total is the number of compilations that may run at a time; 0: one per core, at least 2. At
 	// most half of Total, but at least 1, may be background compilations.
@@ -57,7 +58,8 @@ type Pool struct {
 	closed chan struct{}
 	stats  Stats
 
-	// Alarm was called because no child could be started; it is called only once for this reason
+	// Alarm was called because no child could be started; the pool calls Alarm only once for this
+	// reason
 	unstartable atomic.Bool
 }
 
@@ -82,7 +84,7 @@ type Stats struct {
 	Quarantined int
 }
 
-// New returns a pool. It starts no child yet.
+// New returns a pool. New starts no child.
 func New(o Options) *Pool {
 	o.Total = cmp.Or(o.Total, max(runtime.GOMAXPROCS(0), 2))
 	o.Pause = cmp.Or(o.Pause, DefaultPause)
@@ -117,7 +119,7 @@ type Job struct {
 	// error is returned to the caller of Compile.
 	Prepare func() (wasm []byte, err error)
 	// File, if not nil, creates an empty file for the artifact and returns its name; empty if there
-	// is no file. Compile calls it at most once. If a child has written the artifact to the file,
+	// is no file. Compile calls File at most once. If a child has written the artifact to the file,
 	// Compile calls Wrote and returns no code. Otherwise the caller removes the file.
 	File  func() string
 	Wrote func(path string, w Written)
@@ -163,9 +165,10 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 }
 
 // Ahead waits until a compilation that a block will soon need may begin (see gate). size is the
-// length of the code. Then the caller compiles with Job.Placed, and calls leave. ok is false if the
-// pool was closed. The caller has not yet started the build in the cache. So a block that needs the
-// same code in the meantime compiles it and does not wait for Ahead.
+// length of the code. After Ahead, the caller compiles with Job.Placed, and calls leave. ok is
+// false if the pool was closed. During Ahead, the caller has not yet started the build in the
+// cache. So a block that needs the code in the meantime compiles the code and does not wait for
+// Ahead.
 func (p *Pool) Ahead(size int) (leave func(), ok bool) {
 	weight := weightOf(size)
 	if !p.gate.enterAhead(weight) {
@@ -208,7 +211,7 @@ func (p *Pool) stopped() error {
 // for jobs that a block waits for.
 var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, killedByOther: {5, 20}, starved: {1, 6}, badFile: {2, 2}}
 
-// wait pauses before another attempt. It pauses only for a job that a block waits for, and only
+// wait pauses before another attempt. wait pauses only for a job that a block waits for, and only
 // after a failure of the machine, which may recover. Giving up would stop the node. wait returns
 // false if the job was cancelled or the pool closed.
 func (p *Pool) wait(j *Job, f *failure, tried int) bool {
@@ -305,8 +308,8 @@ func (p *Pool) compileInProcess(j *Job, wasm []byte) ([]byte, error) {
 	return nil, &Error{Reason: err.Error(), Attempts: 1}
 }
 
-// reportOverBound counts a compilation that exceeded BoundOf. It also raises an alarm if the
-// artifact exceeded it.
+// reportOverBound counts a compilation that exceeded BoundOf. reportOverBound also raises an alarm
+// if the artifact exceeded BoundOf.
 func (p *Pool) reportOverBound(j *Job, r *Reply) {
 	b := BoundOf(j.Size)
 	if r.CPU <= b.CPU && r.size() <= b.Output {
@@ -319,8 +322,8 @@ func (p *Pool) reportOverBound(j *Job, r *Reply) {
 	}
 }
 
-// take returns a live child: an idle one, or a new one. Background jobs and other jobs never share
-// a child, because background children have a low priority.
+// take returns a live child: an idle child, or a new child. A background job never shares a child
+// with a job of another kind, because background children have a low priority.
 func (p *Pool) take(low bool) (*process, error) {
 	for {
 		p.mu.Lock()
@@ -427,7 +430,7 @@ func (p *Pool) give(c *process, retire bool) {
 	p.mu.Unlock()
 }
 
-// expire ends a child if it is still idle.
+// expire ends a child if the child is still idle.
 func (p *Pool) expire(c *process) {
 	p.mu.Lock()
 	for i, other := range p.idle {
@@ -441,7 +444,7 @@ func (p *Pool) expire(c *process) {
 	p.mu.Unlock()
 }
 
-// drop removes a child from the pool and ends it.
+// drop removes a child from the pool and ends the child.
 func (p *Pool) drop(c *process) {
 	c.end()
 	p.mu.Lock()
@@ -485,7 +488,7 @@ func (p *Pool) Children() []int {
 	return out
 }
 
-// Close kills the children and makes all waiting jobs fail. It does not wait for the children to
+// Close kills the children and makes all waiting jobs fail. Close does not wait for the children to
 // end.
 func (p *Pool) Close() {
 	p.mu.Lock()

@@ -28,7 +28,7 @@ type process struct {
 	said     head
 	dead     chan struct{} // closed when the child has ended
 	used     bool          // the child has replied to a request
-	low      bool          // a background child: it has a low priority and cannot raise it again
+	low      bool          // a background child: its priority is low, and the child cannot raise it again
 	idle     *time.Timer   // ends the child when it fires; nil: the child is compiling
 
 	mu  sync.Mutex
@@ -38,12 +38,12 @@ type process struct {
 // helloWait bounds the time that a child may take to start.
 const helloWait = 30 * time.Second
 
-// GiveBack is an environment setting for the child. It makes the C library return large blocks to
-// the system at once instead of caching them. That saves a quarter of the memory for a module that
-// is hard to compile.
+// GiveBack is an environment setting for the child. GiveBack makes the C library return large
+// blocks to the system at once instead of caching these blocks. GiveBack saves a quarter of the
+// memory for a module that is hard to compile.
 const GiveBack = "MALLOC_MMAP_THRESHOLD_=131072"
 
-// start starts a child. It must be called on a thread that outlives the child.
+// start starts a child. The caller must call start on a thread that outlives the child.
 func start(c Command) (*process, error) {
 	requestsEnd, requests, err := os.Pipe()
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill ends the child immediately. Its current request fails with the given error.
+// kill ends the child immediately. The child's current request fails with the given error.
 func (p *process) kill(why error) {
 	p.mu.Lock()
 	if p.why == nil {
@@ -114,7 +114,7 @@ func (p *process) killed() bool {
 	return p.why != nil
 }
 
-// end kills the child and waits until it has ended. It must be called once.
+// end kills the child and waits until the child has ended. The caller must call end once.
 func (p *process) end() {
 	p.kill(ErrClosed)
 	<-p.dead
@@ -147,8 +147,8 @@ func (f *failure) Error() string { return f.reason }
 const progress = 100 * time.Millisecond
 
 // stallLimit returns how long a child may make no progress in processor time while it sends Alive.
-// A background child has a longer limit, because it may get no processor for long, and no block
-// waits for it.
+// A background child has a longer limit, because a background child may get no processor for long,
+// and no block waits for it.
 func stallLimit(r *Request, hang time.Duration) time.Duration {
 	if r.Background {
 		return 10 * hang
@@ -291,7 +291,8 @@ func isShortage(s string) bool {
 	return false
 }
 
-// head keeps the first bytes that are written to it. It discards the rest, which is stack traces.
+// head keeps the first bytes that are written to it. head discards the remaining bytes, which are
+// stack traces.
 type head struct {
 	mu sync.Mutex
 	b  []byte

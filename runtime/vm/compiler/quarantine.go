@@ -14,8 +14,8 @@ import (
 type Place string
 
 // The places. If a node process ended during a compilation in the node process itself, most likely
-// the compiler crashed it. If it ended during a compilation in a child, most likely the compiler
-// was not the cause.
+// the compiler crashed the node process. If a node process ended during a compilation in a child,
+// most likely the compiler was not the cause.
 const (
 	InProcess Place = "here"
 	InChild   Place = "child"
@@ -27,22 +27,24 @@ const (
 // restart, and in the background as often as it is deployed. But a block that calls such code must
 // be applied if at all possible, because other nodes can apply it.
 //
-// Outline: a mark is a file. It exists for each running compilation and for each code that is
+// Outline: a mark is a file. A mark exists for each running compilation and for each code that is
 // barred after a failure, so the quarantine survives a crash of the process. OpenQuarantine finds
 // the marks of compilations that were running when the process ended. If the compilation ran in the
-// process itself, the code is barred. If it ran in a child, the code is only suspected: it is
-// barred after maxInterrupted processes in succession have ended that way.
+// process itself, the code is barred. If the compilation ran in a child, the code is only
+// suspected: the quarantine bars the code after maxInterrupted processes in succession have ended
+// that way.
 //
-// Invariants: background jobs do not compile barred code. Jobs for a block always do, and success
-// removes the mark. Marks of another build are dropped, because its compiler may differ. mostMarks
-// bounds memory and files; the oldest mark is removed first. If the folder cannot be used, marks
-// are kept only in memory. A mark affects only whether a compilation is tried, never its result.
+// Invariants: background jobs do not compile barred code. Jobs for a block also compile barred
+// code, and success removes the mark. Marks of another build of the program are dropped, because
+// that build may have a different compiler. mostMarks bounds memory and files; the oldest mark is
+// removed first. If the folder cannot be used, marks are kept only in memory. A mark affects only
+// whether a compilation is tried, never its result.
 type Quarantine struct {
 	dir, build string // an empty dir means memory only
 
 	mu     sync.Mutex
 	barred map[string]string // Job.Name -> text of the compiler's failure
-	begun  map[string]int    // number of earlier processes that ended while a child compiled the code
+	begun  map[string]int    // number of previous processes that ended while a child compiled the code
 	order  []string          // names in barred and begun, oldest first
 }
 
@@ -50,9 +52,9 @@ type Quarantine struct {
 const mostMarks = 4096
 
 // maxInterrupted is the number of consecutive node processes that must end during the compilation
-// of the same code in a child before the code is barred. It is high, because a child can hardly
-// harm its parent, while power cuts and kills may happen several times in succession. If code is
-// barred without cause, its view calls fail until a block has called it.
+// of the same code in a child before the code is barred. The number is high, because a child can
+// hardly harm its parent, while power cuts and kills may happen several times in succession. If
+// code is barred without cause, view calls of the code fail until a block has called the code.
 const maxInterrupted = 5
 
 // OpenQuarantine reads the marks in dir. If the folder cannot be read or written, marks are kept in
@@ -95,7 +97,7 @@ func OpenQuarantine(dir, build string) *Quarantine {
 // mark is the content of a file. place is empty if the compiler failed on the code.
 type mark struct {
 	place Place
-	count int // number of earlier processes that ended during the compilation
+	count int // number of previous processes that ended during the compilation
 	build string
 	why   string
 }

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// Self names the running binary. The name stays valid if its file was replaced or removed.
+// Self names the running binary. The name stays valid if the binary's file was replaced or removed.
 const Self = "/proc/self/exe"
 
 // attributes returns the process attributes of a child. The child gets no signals of the terminal.
-// It dies with the thread that started it, which lives as long as the pool.
+// The child dies with the thread that started the child, and that thread lives as long as the pool.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -23,8 +23,8 @@ func LowPriority() {
 }
 
 // lower permanently gives the background priority to all threads of this process and all threads
-// that they start. It does nothing unless this process leads its process group, which every child
-// does (see attributes). Otherwise the group could include other processes.
+// that they start. lower does nothing unless this process leads its process group, which every
+// child does (see attributes). Otherwise the group could include other processes.
 func lower() {
 	if syscall.Getpgrp() == os.Getpid() {
 		_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, backgroundNice) // PRIO_PROCESS would affect only one thread

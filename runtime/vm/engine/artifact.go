@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// Compile translates wasm to an artifact. It takes 1 to 5 ms per kilobyte of contract, on one core.
-// An error is the code generator's.
+// Compile translates wasm to an artifact. Compile takes 1 to 5 ms per kilobyte of contract, on one
+// core. An error comes from the code generator.
 func (e *Engine) Compile(wasm []byte) ([]byte, error) {
 	artifact, err := e.compile(wasm)
 	return withoutMap(artifact), err
@@ -46,9 +46,9 @@ func WholeIn(artifact io.ReaderAt) bool {
 }
 
 // withoutMap removes mapSection from an artifact. The section takes half of the artifact and serves
-// only backtraces, which no caller reads. It may be present because wasmtime's C API has no setting
-// that omits it (see Mapless). withoutMap returns an artifact unchanged if it does not have the
-// form of wasmtime 44: 64-bit ELF, sections aligned to at most a page.
+// only backtraces, which no caller reads. The section may be present because wasmtime's C API has
+// no setting that omits it (see Mapless). withoutMap returns an artifact unchanged if the artifact
+// does not have the form of wasmtime 44: 64-bit ELF, sections aligned to at most a page.
 func withoutMap(artifact []byte) []byte {
 	const (
 		header, section, page = 64, 64, 4096

@@ -8,8 +8,8 @@ import (
 // Version is the version of wasmtime. Artifacts of one version do not load in another.
 const Version = "44.0.0"
 
-// Limits of a run. MaxStack is the size of the native stack in bytes. It must suffice for every
-// recursion that the metered stack allows (see Fits).
+// Limits of a run. MaxStack is the size of the native stack in bytes. MaxStack must suffice for
+// every recursion that the metered stack allows (see Fits).
 const (
 	MaxMemory   = 128 << 20 // bytes of linear memory
 	MaxElements = 65_536    // elements of all tables together; a contract's own table has at most 10,000
@@ -35,22 +35,22 @@ const (
 // Function is a host function of the module "env".
 type Function struct {
 	Name            string
-	Params, Results []ValType // types of the parameters and of the results, of which there is at most one
+	Params, Results []ValType // types of the parameters and of the results; at most one result
 }
 
 // Exports are the names of the exports that the engine uses.
 //
-// Again is present only in modules whose instances can be reset. It is an i64. The low 32 bits are a
-// lower bound of the first memory byte that is not initially zero; the high 32 bits are the end of
-// such bytes. Again followed by a digit, from 0 on, names each global that can change, except those
-// of gas and stack. The tables of such modules do not change.
+// Again is present only in modules whose instances can be reset. Again names an i64. The low 32
+// bits are a lower bound of the first memory byte that is not initially zero; the high 32 bits are
+// the end of such bytes. Again followed by a digit, from 0 on, names each global that can change,
+// except the globals of gas and stack. The tables of such modules do not change.
 type Exports struct{ Gas, Stack, Again string }
 
 // Options configure an engine.
 type Options struct {
 	Functions []Function
 	Exports   Exports
-	Cranelift bool // only for tests: use Cranelift; its artifacts do not load in engines with Winch
+	Cranelift bool // only for tests: use Cranelift; artifacts of Cranelift do not load in engines with Winch
 }
 
 // The library's code generators.
@@ -62,9 +62,9 @@ const (
 // Host receives the host calls of one run.
 type Host interface {
 	// HostCall runs function fn of Options. args are raw values; the upper bits of an i32 are zero.
-	// memory is the linear memory, valid until HostCall returns; nil if the module has none. gas is
-	// the value of the gas global before the call, left its value after the call. If ok is false,
-	// the run ends with Stopped.
+	// memory is the linear memory, valid until HostCall returns; nil if the module has no memory.
+	// gas is the value of the gas global before the call, left the value of the gas global after
+	// the call. If ok is false, the run ends with Stopped.
 	HostCall(fn int, args []uint64, memory []byte, gas int64) (result uint64, left int64, ok bool)
 }
 
@@ -78,7 +78,7 @@ type Call struct {
 	// table becomes a HostCall. fn is then the number of Options.Functions, and the argument is the
 	// i32 argument of the call.
 	Trace bool
-	// Again means that the same module may soon be called again. After the run, the instance is
+	// Again means that the caller may soon call this module again. After the run, the instance is
 	// reset and kept for the next call, if the module and the system allow that. Again does not
 	// affect the result.
 	Again bool
@@ -110,8 +110,8 @@ type Outcome struct {
 	End   End
 	Stage Stage
 	Trap  Trap
-	Gas   int64 // final value of the gas global; Call.Gas if the module has none
-	Stack int64 // final value of the stack global if the run trapped; 0 if the module has none
+	Gas   int64 // final value of the gas global; Call.Gas if the module has no gas global
+	Stack int64 // final value of the stack global if the run trapped; 0 if the module has no stack global
 }
 
 // Trap is a trap code of wasmtime.

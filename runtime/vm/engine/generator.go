@@ -14,15 +14,15 @@ import (
 	"sync"
 )
 
-// Generator returns the code generator of this process's engines. It is Winch on amd64, if the
-// library can be made to use Winch and its output is recognised as Winch's. Otherwise it is
-// Cranelift. The C API has no name for Winch (see strategy in shim.c), so the output is checked
-// once per process.
+// Generator returns the code generator of this process's engines. The generator is Winch on amd64,
+// if the library can be made to use Winch and the library's output is recognised as Winch's.
+// Otherwise the generator is Cranelift. The C API has no name for Winch (see strategy in shim.c),
+// so the output is checked once per process.
 func Generator() string { return settled().generator }
 
 // Mapless returns whether engines of this process omit the table that maps machine code to wasm.
 // The node does not use the table (see withoutMap), and a compiler needs a third more memory to
-// make it. The C API has no setting that omits the table (see address_map in shim.c).
+// make the table. The C API has no setting that omits the table (see address_map in shim.c).
 func Mapless() bool { return settled().mapless }
 
 // Wanted returns the generator that this platform should have.

@@ -2,14 +2,15 @@ package engine
 
 import "sync/atomic"
 
-// refs counts the references to an object: that of its owner and those of its users. The code that
-// drops the last reference frees the object.
+// refs counts the references to an object: the owner's reference and the references of the users.
+// The code that drops the last reference frees the object.
 type refs struct{ n atomic.Int64 }
 
 // own adds the owner's reference.
 func (r *refs) own() { r.n.Store(1) }
 
-// hold adds a user's reference, which the user must drop. It returns false if the object is already freed.
+// hold adds a user's reference, which the user must drop. hold returns false if the object is
+// already freed.
 func (r *refs) hold() bool {
 	for {
 		n := r.n.Load()

@@ -14,25 +14,25 @@ import (
 
 // Instance reuse.
 //
-// The problem: making a new instance takes ten times as long as resetting one, which matters for
-// short calls of the same contract.
+// The problem: making a new instance takes ten times as long as resetting an instance, which
+// matters for short repeated calls of one contract.
 //
 // Invariants:
 //   - A call on a reset instance has exactly the result of a call on a new one: same memory,
 //     globals and tables. Only modules that package prep marks can be reset (GlobalAgain): in them,
 //     everything that a call can change can be read and restored from outside.
-//   - Only an instance whose call ended normally is kept. After a trap or a stop it is deleted.
+//   - Only an instance whose call ended normally is kept. After a trap or a stop the instance is deleted.
 //   - At most mostKept instances per engine are kept. Closing a module deletes its instances.
 //
 // Outline: after a call with Call.Again, the instance is reset and kept (keepable and set_back in
 // shim.c). The reset restores the initial values of globals, and those pages of memory that the
 // system reports as written. The next call of the module takes the instance from kept. If a kept
 // instance is evicted without having been reused, the next skipAfterUnused calls of its module keep
-// none. So rarely called modules do not displace others.
+// no instance. So rarely called modules do not displace instances of frequently called modules.
 //
-// Rejected: comparing or copying the whole memory. That takes time in proportion to the size of the
-// memory, not to what the call wrote. So on systems that do not report written pages, instances are
-// not reused.
+// Rejected: comparing or copying the whole memory. Such a reset takes time in proportion to the
+// size of the memory, not to what the call wrote. So on systems that do not report written pages,
+// instances are not reused.
 
 // knowsPages returns whether the system reports which pages were written: Linux from 6.7 on, if
 // /proc is mounted.
@@ -43,7 +43,7 @@ var knowsPages = sync.OnceValue(func() bool { return bool(C.troupe_knows_pages()
 const skipAfterUnused = 16
 
 // kept holds the instances of an engine that wait for the next call of their module, the oldest
-// first.
+// instance first.
 type kept struct {
 	mu   sync.Mutex
 	list []keptOne

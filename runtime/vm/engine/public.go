@@ -30,7 +30,7 @@ type Engine struct {
 // open limits the number of open runs of the process to Slots.
 var open = make(chan struct{}, Slots)
 
-// run is the data of a store. Host functions find their run through it.
+// run is the data of a store. Host functions find their run through the store's data.
 type run struct {
 	host    Host
 	memory  *wasmtime.Memory
@@ -84,7 +84,8 @@ func kinds(types []ValType) []*wasmtime.ValType {
 	return out
 }
 
-// trapHost is the text of a trap that a host function requested. It never gets into an outcome.
+// trapHost is the text of a trap that a host function requested. This text never gets into an
+// outcome.
 const trapHost = "host"
 
 func (e *Engine) hostFunc(i int) func(*wasmtime.Caller, []wasmtime.Val) ([]wasmtime.Val, *wasmtime.Trap) {
@@ -172,8 +173,8 @@ type Module struct {
 	refs refs // counts the runs that use the module
 }
 
-// Load makes a module from an artifact of Compile. The artifact is machine code, so it must be
-// trusted.
+// Load makes a module from an artifact of Compile. The artifact is machine code, so the caller must
+// trust it.
 func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")

@@ -29,7 +29,8 @@ const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack)
 // checks the other declarations of library.h.
 var _ [2]uint64 = [C.sizeof_wasmtime_val_raw_t / 8]uint64{}
 
-// slot is the Go side of a run. C refers to it by its index, because C must not keep Go pointers.
+// slot is the Go side of a run. C refers to a slot by the slot's index, because C must not keep Go
+// pointers.
 type slot struct {
 	call   *C.troupe_call_t
 	method *C.char // the method's name in C memory
@@ -69,16 +70,16 @@ type Engine struct {
 	kept   kept
 }
 
-// reservation is the address space of a linear memory, in bytes. If it covers every address that a
-// 32-bit index can reach, loads and stores need no bounds check.
+// reservation is the address space of a linear memory, in bytes. If the reservation covers every
+// address that a 32-bit index can reach, loads and stores need no bounds check.
 const (
 	reservation = 4 << 30
 	guard       = 32 << 20 // inaccessible bytes before and after a memory; the library's default
 )
 
 // chosen returns the reservation that all engines of the process use; 0 if there is not enough
-// address space. It tests first whether the address space is available, because the library aborts
-// the process if it cannot reserve its pool.
+// address space. chosen first tests whether the address space is available, because the library
+// aborts the process if the library cannot reserve its pool.
 var chosen = sync.OnceValue(func() uint64 {
 	return choose(func(bytes uint64) bool { return bool(C.troupe_can_reserve(C.uint64_t(bytes))) })
 })
@@ -178,7 +179,7 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 // size of the first thread depends on the shell's limit.
 func init() { runtime.LockOSThread() }
 
-// ThreadPerRun returns whether every run gets its own thread. That is so if the threads of this
+// ThreadPerRun returns whether every run gets its own thread. It does if the threads of this
 // process have too little stack.
 func ThreadPerRun() bool {
 	return uint64(C.troupe_thread_stack()) < MaxStack+uint64(C.troupe_stack_spare())
@@ -189,13 +190,13 @@ type Module struct {
 	e    *Engine
 	pre  *C.wasmtime_instance_pre_t
 	refs refs // counts the runs that use the module
-	// pass is the number of next calls that keep no instance. It is set when a kept instance was not
-	// reused.
+	// pass is the number of next calls that keep no instance. pass is set when a kept instance was
+	// not reused.
 	pass atomic.Int32
 }
 
-// Load makes a module from an artifact of Compile. The artifact is machine code, so it must be
-// trusted.
+// Load makes a module from an artifact of Compile. The artifact is machine code, so the caller must
+// trust it.
 func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")
@@ -249,7 +250,7 @@ func (m *Module) release() {
 	}
 }
 
-// Run runs a method, in a fresh instance or in one that was reset.
+// Run runs a method, in a fresh instance or in an instance that was reset.
 func (m *Module) Run(c Call) (Outcome, error) {
 	if !m.refs.hold() {
 		return Outcome{}, ErrClosed
@@ -308,11 +309,11 @@ func (m *Module) Run(c Call) (Outcome, error) {
 }
 
 // runOnOtherThread runs a call on another Go thread, because the current thread's stack is too
-// small. The current thread is usually the first one of the process, whose stack size depends on
+// small. The current thread is usually the first thread of the process, whose stack size depends on
 // the shell's limit. The calling goroutine stays locked to its thread, so Go runs the new goroutine
-// on another thread. If the stack of that thread is too small too (ThreadPerRun), the C code creates
-// a thread for the run. It does not do so at once: that takes ten times as long, and Go's signal
-// handlers do not expect such threads.
+// on another thread. If the stack of that thread is too small too (ThreadPerRun), the C code
+// creates a thread for the run. The C code does not create a thread for every such run: creating
+// one takes ten times as long, and Go's signal handlers do not expect such threads.
 func runOnOtherThread(k *C.troupe_call_t) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -335,8 +336,8 @@ func (s *slot) setMethod(name string) {
 	s.call.method, s.call.method_len = s.method, C.size_t(len(name))
 }
 
-// troupeHostCall is called by the shim on the run's own thread. A panic must not unwind through C, so
-// it becomes a trap here, and Run returns it as a fault.
+// troupeHostCall is called by the shim on the run's own thread. A panic must not unwind through C,
+// so troupeHostCall turns a panic into a trap, and Run returns the panic as a fault.
 //
 //export troupeHostCall
 func troupeHostCall(index, fn C.uint32_t, raw unsafe.Pointer, memory *C.uint8_t, memoryLen C.size_t, gas *C.int64_t) (ok C.bool) {

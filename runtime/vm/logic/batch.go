@@ -162,7 +162,8 @@ func deployContract(l *Logic, a []uint64) (uint64, error) {
 }
 
 // deployGlobal (promise_index, code_len, code_ptr) deploys a global contract that is identified by
-// its code hash. deployGlobalByAccount deploys one that is identified by its deployer's account.
+// its code hash. deployGlobalByAccount deploys a global contract that is identified by its
+// deployer's account.
 func deployGlobal(l *Logic, a []uint64) (uint64, error) {
 	return l.deployGlobal(a, primitives.GlobalByCodeHash)
 }
@@ -179,7 +180,7 @@ func (l *Logic) deployGlobal(a []uint64, mode primitives.GlobalDeployMode) (uint
 	return 0, l.appendTo(receipt, &primitives.DeployGlobalContract{Code: code, Mode: mode})
 }
 
-// payDeploy reads code and pays for its deployment.
+// payDeploy reads code and pays for the deployment of that code.
 func (l *Logic) payDeploy(a []uint64, base, perByte parameters.ActionCost) (receipt int, code []byte, err error) {
 	if err := l.begin(); err != nil {
 		return 0, nil, err
@@ -244,7 +245,7 @@ func (l *Logic) globalID(n, ptr uint64, byAccount bool) (id primitives.GlobalCon
 	return id, err
 }
 
-// hash reads 32 bytes. If n is another length, it fails with a HostError of kind k.
+// hash reads 32 bytes. If n is not 32, hash fails with a HostError of kind k.
 func (l *Logic) hash(n, ptr uint64, k HostErrorKind) (h primitives.Hash, err error) {
 	b, err := l.arg(n, ptr)
 	if err != nil {

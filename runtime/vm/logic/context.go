@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Host functions about the call and the chain. They write names into register a[0] and amounts into
-// memory at a[0].
+// Host functions about the call and the chain. These functions write names into register a[0] and
+// amounts into memory at a[0].
 
 // text writes a string of the call into a register.
 func (l *Logic) text(register uint64, text string) (uint64, error) {
@@ -39,8 +39,8 @@ func refundToAccountID(l *Logic, a []uint64) (uint64, error) {
 	return l.text(a[0], string(l.call.RefundTo))
 }
 
-// input writes the arguments of the call. Their bytes were paid for when the call was sent, so
-// input does not charge for them.
+// input writes the arguments of the call. The sender of the call has paid for the bytes of the
+// arguments, so input does not charge for these bytes.
 func input(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -56,7 +56,7 @@ func randomSeed(l *Logic, a []uint64) (uint64, error) {
 }
 
 // currentContractCode returns the kind of the account's contract and writes the contract's
-// identifier. It writes nothing if the account has no contract.
+// identifier. currentContractCode writes nothing if the account has no contract.
 func currentContractCode(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -108,7 +108,7 @@ var (
 )
 
 // validatorStake (account_id_len, account_id_ptr, stake_ptr) writes the stake of an account; 0 if
-// it does not validate.
+// the account is no validator.
 func validatorStake(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// debugNames has, for each kind, its name and the names of its fields, in the order Text, A, B, as
-// Rust's {:?} prints them.
+// debugNames has, for each kind, the kind's name and the names of the kind's fields, in the order
+// Text, A, B, as Rust's {:?} prints them.
 var debugNames = [numHostErrors]struct {
 	name       string
 	text, a, b string
@@ -80,7 +80,7 @@ func (e *HostError) Debug() string {
 }
 
 // DebugExecution returns the reason of a failed call as Rust's {:?} prints nearcore's VM error,
-// which the RPC method query shows. why is the error that the chain stores; it has the tag
+// which the RPC method query shows. why is the error that the chain stores; why has the tag
 // CallExecution and only a text. cause is CallOutcome.Cause.
 func DebugExecution(why *primitives.FunctionCallError, cause error) string {
 	if host, ok := cause.(*HostError); ok {

@@ -59,14 +59,15 @@ const (
 	numHostErrors
 )
 
-// HostError is an error of a host function that ends the call. Clients see its text.
+// HostError is an error of a host function that ends the call. Clients see the text of a HostError.
 type HostError struct {
 	Kind HostErrorKind
 	A, B uint64
 	Text string
 }
 
-// fixedTexts has nearcore's texts of the error kinds without fields. It is empty for other kinds.
+// fixedTexts has nearcore's texts of the error kinds without fields. A kind with fields has an
+// empty text here.
 var fixedTexts = [numHostErrors]string{
 	BadUTF16:                         "String encoding is bad UTF-16 sequence.",
 	BadUTF8:                          "String encoding is bad UTF-8 sequence.",
@@ -171,8 +172,8 @@ func byteSize(n uint64) string {
 	return strconv.FormatUint(whole, 10) + "." + strconv.FormatUint(tenths, 10) + " " + "KMGTPE"[exp:exp+1] + "B"
 }
 
-// fixedErrors are the errors without fields. They exist once, so that a failing call does not
-// allocate.
+// fixedErrors are the errors without fields. Each of these errors exists once, so that a failing
+// call does not allocate.
 var fixedErrors = func() (all [numHostErrors]HostError) {
 	for k := range all {
 		all[k].Kind = HostErrorKind(k)

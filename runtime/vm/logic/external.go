@@ -5,13 +5,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// External is the environment of one call: its state, the validators, the receipts that the call
-// creates. Nodes use *action.External. pay is called once, after an entry is found and before its
-// value is read, counted or changed. If pay fails, the access ends with pay's error. This order is
-// consensus, and action.TestStorageAccessIsChargedBeforeValueRead checks it. Errors come from the
-// state, except action.ErrActionIndex, action.ErrEntryExists and errors of pay. The caller must not
-// change returned values, which are valid during the call. The implementation must copy arguments
-// that it keeps.
+// External is the environment of one call: the account's state, the validators, the receipts that
+// the call creates. Nodes use *action.External. pay is called once, after an entry is found and
+// before its value is read, counted or changed. If pay fails, the access ends with pay's error.
+// This order is consensus, and action.TestStorageAccessIsChargedBeforeValueRead checks it. Errors
+// come from the state, except action.ErrActionIndex, action.ErrEntryExists and errors of pay. The
+// caller must not change returned values, which are valid during the call. The implementation must
+// copy arguments that it keeps.
 type External interface {
 	Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n action.NodeCount, err error)
 	Has(key []byte) (bool, error)

@@ -24,7 +24,7 @@ type Function struct {
 	Name    string
 	Params  []ValType
 	Results []ValType
-	View    bool // views may call it; in a view, begin fails for all other functions
+	View    bool // views may call the function; in a view, begin fails for a function without View
 	// Since returns whether a protocol version has the function. nil: all versions have it.
 	Since func(*parameters.Wasm) bool
 	// From is the first version of the numbering release that has the function. 0: all versions have
@@ -163,7 +163,7 @@ var Functions = []Function{
 }
 
 // gas (opcodes) burns the gas of that many instructions. Old contracts count their instructions
-// with it.
+// with this function.
 func gas(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.gas.burn(primitives.Gas(uint32(a[0])) * l.wasm.RegularOpCost) // the product is at most 3.6e15
 }

@@ -9,9 +9,9 @@ import (
 
 // gasCounter counts the gas that a call burns and attaches to promises (nearcore
 // runtime/near-vm-runner/src/logic/gas_counter.rs GasCounter). burnt is the gas burnt so far.
-// promises is the gas attached to receipts that the call creates. Their sum is the used gas, which
-// is at most prepaid. The call may still burn limit - burnt; the instructions subtract their gas
-// from that number in the module's gas global.
+// promises is the gas attached to receipts that the call creates. The sum of burnt and promises is
+// the used gas, which is at most prepaid. The call may still burn limit - burnt; the instructions
+// subtract their gas from that number in the module's gas global.
 type gasCounter struct {
 	burnt    primitives.Gas // gas burnt so far
 	limit    primitives.Gas // maximum value of burnt: min(maxBurnt, prepaid-promises)
@@ -39,7 +39,7 @@ func (g *gasCounter) used() primitives.Gas { return g.burnt + g.promises } // at
 // gas global.
 func (g *gasCounter) remaining() primitives.Gas { return g.limit - g.burnt } // limit is never below burnt
 
-// burn burns n gas. If less is left, it burns all that is left and fails.
+// burn burns n gas. If less gas is left, burn burns all gas that is left and fails.
 func (g *gasCounter) burn(n primitives.Gas) error {
 	burnt := g.burnt + n
 	if burnt < n {
@@ -52,8 +52,8 @@ func (g *gasCounter) burn(n primitives.Gas) error {
 	return nil
 }
 
-// deduct uses use gas: it burns a part, burn, and attaches the rest to a promise. burn must be at
-// most use.
+// deduct uses use gas: it burns the part burn of this gas, and attaches the rest to a promise. burn
+// must be at most use.
 func (g *gasCounter) deduct(burn, use primitives.Gas) error {
 	given := use - burn
 	promises, c1 := bits.Add64(uint64(g.promises), uint64(given), 0)
@@ -72,7 +72,7 @@ func (g *gasCounter) deduct(burn, use primitives.Gas) error {
 	return nil
 }
 
-// exceed ends the call because burnt or used exceeds a limit. It burns as much of burnt as the
+// exceed ends the call because burnt or used exceeds a limit. exceed burns as much of burnt as the
 // limits allow. The gas in used beyond burnt stays used although the promises are dropped, as in
 // nearcore's process_gas_limit.
 func (g *gasCounter) exceed(burnt, used primitives.Gas) error {
@@ -105,7 +105,7 @@ func (g *gasCounter) payGas(c parameters.ExtCost, n primitives.Gas) error {
 }
 
 // payAction burns the send part of an action's fee and sets the execution part aside. use is the
-// sum of both.
+// sum of the send part and the execution part.
 func (g *gasCounter) payAction(send parameters.Cost, use primitives.Gas, a parameters.ActionCost) error {
 	before := g.burnt
 	err := g.deduct(send.Gas, use)
@@ -139,8 +139,8 @@ func (g *gasCounter) instructions() primitives.Gas {
 }
 
 // compute returns the compute of the call (nearcore profile.rs total_compute_usage). Each cost
-// contributes its burnt gas times the ratio of its compute to its gas. rest is the gas of
-// instructions.
+// contributes the gas burnt for it times the ratio of the cost's compute to the cost's gas. rest is
+// the gas of instructions.
 func (g *gasCounter) compute(rest primitives.Gas) parameters.Compute {
 	sum := satAdd(g.sendCompute, parameters.Compute(rest))
 	for c, gas := range g.ext {

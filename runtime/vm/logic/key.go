@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// publicKey is a public key argument. Whether the key is valid is known when it is read, but the
-// error is reported only after all fees are paid.
+// publicKey is a public key argument. The method publicKey finds out whether the key is valid, but
+// the error is reported only after all fees are paid.
 type publicKey struct {
 	key primitives.PublicKey // empty: the key is invalid
 	len int                  // length in bytes that the fees of gas keys count
@@ -133,7 +133,8 @@ func addCallKey(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.addKey(receipt, k, p, primitives.AccessKey{Nonce: primitives.Nonce(a[3])})
 }
 
-// permission is the permission of a function-call key, in the form in which it is read.
+// permission is the permission of a function-call key, in the form in which the contract passes the
+// permission.
 type permission struct {
 	allowance primitives.Balance
 	receiver  primitives.AccountID
@@ -154,8 +155,8 @@ func (l *Logic) readPermission(a []uint64) (*permission, error) {
 	if p.names, err = l.arg(a[3], a[4]); err != nil || len(p.names) == 0 {
 		return p, err
 	}
-	// There may be millions of names, far more than a key can have. So they are split only after
-	// they are paid for.
+	// There may be millions of names, far more than a key can have. So the names are split only
+	// after the contract has paid for them.
 	comma := []byte{','}
 	if bytes.HasPrefix(p.names, comma) || bytes.HasSuffix(p.names, comma) || bytes.Contains(p.names, []byte(",,")) {
 		return nil, fail(EmptyMethodName)
@@ -289,7 +290,7 @@ func (l *Logic) gasKey(a []uint64) (k publicKey, nonces uint16, err error) {
 	return k, uint16(a[2]), nil
 }
 
-// addGasKey pays for the nonces of a gas key and appends the action that adds it.
+// addGasKey pays for the nonces of a gas key and appends the action that adds the key.
 func (l *Logic) addGasKey(receipt int, to primitives.AccountID, k publicKey, p *permission, nonces uint16) error {
 	send, err := fees.GasKeyAddSend(&l.cfg.Fees, l.isSelf(to))
 	if err != nil {

@@ -33,8 +33,8 @@ import (
 
 // Logic is one running call. Not safe for concurrent use.
 type Logic struct {
-	// Memory is the module's memory. It is valid during one host function, because it may move
-	// afterwards.
+	// Memory is the module's memory. Memory is valid during one host function, because the memory
+	// may move afterwards.
 	Memory []byte
 
 	call *action.Call
@@ -66,8 +66,8 @@ const maxViewGas = primitives.Gas(1) << 62
 // over is a pool of Logic values of ended calls, whose memory New reuses.
 var over = sync.Pool{New: func() any { return new(Logic) }}
 
-// New starts a call that has burnt nothing yet. A view may burn c.PrepaidGas; no other limit
-// applies to it.
+// New starts a call that has burnt nothing yet. A view may burn c.PrepaidGas; no other gas limit
+// applies to a view.
 func New(c *action.Call, x External, cfg *parameters.RuntimeConfig) *Logic {
 	l := over.Get().(*Logic)
 	*l = Logic{call: c, x: x, cfg: cfg, wasm: &cfg.Wasm, usage: c.StorageUsage, proofStart: x.ProofStart()}
@@ -80,14 +80,14 @@ func New(c *action.Call, x External, cfg *parameters.RuntimeConfig) *Logic {
 	return l
 }
 
-// Release returns the memory of an ended call for reuse. Its Outcome stays valid.
+// Release returns the memory of an ended call for reuse. The call's Outcome stays valid.
 func (l *Logic) Release() {
 	*l = Logic{}
 	over.Put(l)
 }
 
-// PayLoading pays for loading code of n bytes. Its error is GasExceeded, whichever limit is
-// exceeded.
+// PayLoading pays for loading code of n bytes. The error of PayLoading is GasExceeded, whichever
+// limit is exceeded.
 func (l *Logic) PayLoading(n int) error {
 	err := l.gas.payPer(parameters.ExtContractLoadingBytes, uint64(n))
 	if err == nil {
@@ -161,8 +161,8 @@ func (l *Logic) Interrupted() error {
 	return nil
 }
 
-// Err returns the error that ended the call; nil if there is none. It is a *HostError, or another
-// error if the chunk cannot be applied.
+// Err returns the error that ended the call; nil if there is none. The error is a *HostError, or
+// another error if the chunk cannot be applied.
 func (l *Logic) Err() error { return l.err }
 
 // Fail records a failure outside of host functions, such as a trap or a link error. Only the first
@@ -206,7 +206,7 @@ func (l *Logic) Outcome() (action.CallOutcome, error) {
 	return out, nil
 }
 
-// begin is the first step of most host functions. It pays the base price, and it fails in a view if
+// begin is the first step of most host functions. begin pays the base price, and fails in a view if
 // views must not call the function.
 func (l *Logic) begin() error {
 	if err := l.gas.pay(parameters.ExtBase); err != nil {

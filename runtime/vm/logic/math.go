@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/logic/curve"
 )
 
-// Mathematical host functions. Each has its own base price and depends only on its arguments.
+// Mathematical host functions. Each function has its own base price and depends only on its
+// arguments.
 
 // hashing (value_len, value_ptr, register_id) returns a host function that writes a hash and has a
 // price per byte.
@@ -82,7 +83,7 @@ func invalid(k HostErrorKind, err error) error {
 }
 
 // ecrecover (hash_len, hash_ptr, sig_len, sig_ptr, v, malleability_flag, register_id) writes the
-// key and returns 1. It returns 0 if there is no key.
+// key and returns 1. ecrecover returns 0 if there is no key.
 func ecrecover(l *Logic, a []uint64) (uint64, error) {
 	sig, err := l.payArg(parameters.ExtEcrecoverBase, a[2], a[3])
 	if err != nil {
@@ -178,8 +179,8 @@ var (
 	})
 )
 
-// altBn128 (value_len, value_ptr) returns a host function on alt_bn128. It pays per element after
-// count, which also checks the length.
+// altBn128 (value_len, value_ptr) returns a host function on alt_bn128. The host function pays per
+// element after it has called count, which also checks the length.
 func altBn128(base, element parameters.ExtCost, count func([]byte) (uint64, error), run func(l *Logic, a []uint64, data []byte) (uint64, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		data, err := l.payArg(base, a[0], a[1])
@@ -224,8 +225,8 @@ var (
 )
 
 // bls12381 (value_len, value_ptr, register_id) returns a host function on BLS12-381, which returns
-// 1 for invalid input. It pays per element, according to value_len, before it reads anything. The
-// input cannot be in a register: the length inRegister is too large to be paid for.
+// 1 for invalid input. The host function pays per element, according to value_len, before it reads
+// anything. The input cannot be in a register: the length inRegister is too large to be paid for.
 func bls12381(base, element parameters.ExtCost, item uint64, f func(data []byte, fix bool) ([]byte, bool, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		if err := l.gas.pay(base); err != nil {
@@ -268,8 +269,9 @@ var (
 		curve.BLS12381P2DecompressItem, curve.BLS12381P2Decompress)
 )
 
-// blsPairingCheck (value_len, value_ptr) returns 0 if the product of the pairings is one, 2 if it
-// is not, and 1 for invalid input. It pays per element of the data that it has read.
+// blsPairingCheck (value_len, value_ptr) returns 0 if the product of the pairings is one, 2 if the
+// product is not one, and 1 for invalid input. blsPairingCheck pays per element of the data that it
+// has read.
 func blsPairingCheck(l *Logic, a []uint64) (uint64, error) {
 	data, err := l.payArg(parameters.ExtBls12381PairingBase, a[0], a[1])
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // number of the register.
 const inRegister = ^uint64(0)
 
-// at returns n bytes of the memory, not a copy. The module may change them when it runs again.
+// at returns n bytes of the memory, not a copy. The module may change these bytes when it runs
+// again.
 func (l *Logic) at(ptr, n uint64) ([]byte, error) {
 	if size := uint64(len(l.Memory)); ptr > size || n > size-ptr {
 		return nil, fail(MemoryAccessViolation)
@@ -20,7 +21,7 @@ func (l *Logic) at(ptr, n uint64) ([]byte, error) {
 	return l.Memory[ptr : ptr+n : ptr+n], nil
 }
 
-// read is at with payment. It pays before it checks the bounds.
+// read does the same as at, and pays for the bytes. read pays before it checks the bounds.
 func (l *Logic) read(ptr, n uint64) ([]byte, error) {
 	if err := l.gas.pay(parameters.ExtReadMemoryBase); err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (l *Logic) read(ptr, n uint64) ([]byte, error) {
 	return l.at(ptr, n)
 }
 
-// write copies b into the memory. It pays before it checks the bounds.
+// write copies b into the memory. write pays before it checks the bounds.
 func (l *Logic) write(ptr uint64, b []byte) error {
 	if err := l.gas.pay(parameters.ExtWriteMemoryBase); err != nil {
 		return err
@@ -77,7 +78,8 @@ func (l *Logic) writeBalance(ptr uint64, b primitives.Balance) error {
 	return l.write(ptr, out[:])
 }
 
-// setRegister pays for data and stores it in a register. data must not change later.
+// setRegister pays for data and stores data in a register. The caller must not change data
+// afterwards.
 func (l *Logic) setRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), uint64(len(data)))
 	if err == nil {
@@ -86,8 +88,8 @@ func (l *Logic) setRegister(id uint64, data []byte) error {
 	return err
 }
 
-// shareRegister is setRegister without the price per byte. It is for arguments and promise results,
-// whose bytes have been paid for.
+// shareRegister does the same as setRegister without the price per byte. shareRegister is for
+// arguments and promise results, whose bytes have been paid for.
 func (l *Logic) shareRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), 0)
 	if err == nil {
@@ -96,7 +98,8 @@ func (l *Logic) shareRegister(id uint64, data []byte) error {
 	return err
 }
 
-// copyToRegister is setRegister with a copy of data. It pays before it copies.
+// copyToRegister does the same as setRegister with a copy of data. copyToRegister pays before it
+// copies.
 func (l *Logic) copyToRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), uint64(len(data)))
 	if err == nil {
@@ -105,8 +108,8 @@ func (l *Logic) copyToRegister(id uint64, data []byte) error {
 	return err
 }
 
-// payRegister pays the base price and the price of paid bytes. It returns the register id with
-// space for n bytes.
+// payRegister pays the base price and the price of paid bytes. payRegister returns the register id
+// with space for n bytes.
 func (l *Logic) payRegister(id, n, paid uint64) (*register, error) {
 	if err := l.gas.pay(parameters.ExtWriteRegisterBase); err != nil {
 		return nil, err

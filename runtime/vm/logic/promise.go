@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// promise is a promise of the running call. The contract refers to it by its index in
-// Logic.promises. It is either a receipt that the call creates, or a joint of several receipts.
+// promise is a promise of the running call. The contract refers to a promise by the promise's index
+// in Logic.promises. A promise is either a receipt that the call creates, or a joint of several
+// receipts.
 type promise struct {
 	receipt int
 	joint   []int // indices of the joined receipts; nil unless isJoint
@@ -50,10 +51,10 @@ func (l *Logic) isSelf(id primitives.AccountID) bool { return id == l.call.Curre
 
 func (l *Logic) fee(c parameters.ActionCost) *parameters.Fee { return l.cfg.Fees.Fee(c) }
 
-// payReceipt pays for a receipt without actions. It pays for sending the receipt, and both parts of
-// the fee for each result that the receipt waits for. waitsFor has one entry per result: whether
-// the receipt that produces the result has the same receiver. The bytes of a result are paid for
-// when it is returned.
+// payReceipt pays for a receipt without actions. payReceipt pays for sending the receipt, and the
+// send part and the execution part of the fee for each result that the receipt waits for. waitsFor
+// has one entry per result: whether the receipt that produces the result has the receiver of the
+// new receipt. The bytes of a result are paid for when the result is returned.
 func (l *Logic) payReceipt(self bool, waitsFor ...bool) error {
 	f := l.fee(parameters.ActionNewActionReceipt)
 	burn := f.Send(self)
@@ -117,8 +118,8 @@ func promiseThen(l *Logic, a []uint64) (uint64, error) {
 	return i, l.appendCall(i, a[3:9], 0)
 }
 
-// promiseAnd (promise_idx_ptr, promise_idx_count) joins promises. Their indices are little-endian
-// u64s in memory.
+// promiseAnd (promise_idx_ptr, promise_idx_count) joins promises. The indices of the promises are
+// little-endian u64s in memory.
 func promiseAnd(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -229,7 +230,7 @@ func promiseSetRefundTo(l *Logic, a []uint64) (uint64, error) {
 }
 
 // promiseResult (result_idx, register_id) returns 1 for a value, 2 for a failure. The bytes of the
-// value were paid for when it was returned.
+// value were paid for when the value was returned.
 func promiseResult(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -245,7 +246,8 @@ func promiseResult(l *Logic, a []uint64) (uint64, error) {
 
 // promiseReturn (promise_idx) makes the promise's result the result of the call.
 func promiseReturn(l *Logic, a []uint64) (uint64, error) {
-	// It does not call begin, because nearcore rejects views only after the second price.
+	// promiseResult does not call begin, because nearcore rejects views only after the second
+	// price.
 	if err := l.gas.pay(parameters.ExtBase); err != nil {
 		return 0, err
 	}
@@ -266,8 +268,8 @@ func promiseReturn(l *Logic, a []uint64) (uint64, error) {
 	return 0, nil
 }
 
-// valueReturn (value_len, value_ptr). Receipts that wait for the result get it in data receipts,
-// whose bytes are paid for here.
+// valueReturn (value_len, value_ptr). Receipts that wait for the result get the result in data
+// receipts, whose bytes are paid for here.
 func valueReturn(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

@@ -33,9 +33,9 @@ func (r *registers) get(id uint64) (data []byte, ok bool) {
 	return nil, false
 }
 
-// room returns the register id with space for n bytes, or nil if a limit forbids it. If all
-// registers are in use, even an existing register cannot be written again. That was a mistake in
-// nearcore and is now consensus.
+// room returns the register id with space for n bytes, or nil if a limit forbids this. If all
+// registers are in use, even an existing register cannot be written again. This rule was a mistake
+// in nearcore and is now consensus.
 func (r *registers) room(id, n uint64, limits *parameters.Limits) *register {
 	if n > limits.MaxRegisterSize || uint64(len(r.all)) >= limits.MaxNumberRegisters {
 		return nil

@@ -24,7 +24,7 @@ func (l *Logic) key(n, ptr uint64) ([]byte, error) {
 	return key, nil
 }
 
-// access is the first step of a function whose first arguments are a storage key. It pays the
+// access is the first step of a function whose first arguments are a storage key. access pays the
 // prices and returns the key.
 func (l *Logic) access(base, perByte parameters.ExtCost, a []uint64) ([]byte, error) {
 	if err := l.begin(); err != nil {
@@ -49,8 +49,8 @@ func (l *Logic) payNodes(n action.NodeCount) error {
 }
 
 // addUsage adds more to the account's storage usage and subtracts less. The result is at least 0.
-// Without that rule it could become negative, because a genesis record or a patch may set any
-// usage; nearcore's node crashes then (logic.rs:4081).
+// Without that rule the usage could become negative, because a genesis record or a patch may set
+// any usage; nearcore's node crashes then (logic.rs:4081).
 func (l *Logic) addUsage(more, less uint64) error {
 	rest := l.usage - min(less, l.usage)
 	if rest+more < more {
@@ -64,7 +64,7 @@ func (l *Logic) addUsage(more, less uint64) error {
 func (l *Logic) record(key []byte) uint64 { return uint64(len(key)) + l.cfg.Fees.NumExtraBytesRecord }
 
 // storageWrite (key_len, key_ptr, value_len, value_ptr, register_id) returns 1 if there was an old
-// value, else 0. It writes the old value into the register.
+// value, else 0. storageWrite writes the old value into the register.
 func storageWrite(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -143,8 +143,8 @@ func (l *Logic) payRead(n uint32) error {
 	return l.gas.payPer(parameters.ExtStorageLargeReadOverheadByte, uint64(n))
 }
 
-// storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, else 0. It writes
-// that value into the register.
+// storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, else 0.
+// storageRemove writes that value into the register.
 func storageRemove(l *Logic, a []uint64) (uint64, error) {
 	key, err := l.access(parameters.ExtStorageRemoveBase, parameters.ExtStorageRemoveKeyByte, a)
 	if err != nil {
@@ -189,7 +189,7 @@ func storageHasKey(l *Logic, a []uint64) (uint64, error) {
 	return 1, nil
 }
 
-// deprecated returns a host function that always fails. Contracts can still import it.
+// deprecated returns a host function that always fails. Contracts can still import such a function.
 func deprecated(name string) hostFunc {
 	return func(*Logic, []uint64) (uint64, error) { return 0, &HostError{Kind: Deprecated, Text: name} }
 }

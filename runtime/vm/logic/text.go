@@ -35,8 +35,8 @@ func (l *Logic) accountID(n, ptr uint64) (primitives.AccountID, error) {
 	return id, nil
 }
 
-// room returns the number of bytes that logs may still take. The same limit applies to strings that
-// are read for other purposes.
+// room returns the number of bytes that logs may still take. This limit also applies to strings
+// that are no logs.
 func (l *Logic) room() uint64 {
 	return max(l.wasm.Limits.MaxTotalLogLength, l.logBytes) - l.logBytes
 }
@@ -142,7 +142,7 @@ func (l *Logic) untilNUL16(ptr, room uint64) ([]byte, error) {
 	}
 }
 
-// decodeUTF16 converts UTF-16 to UTF-8. It rejects unpaired surrogates.
+// decodeUTF16 converts UTF-16 to UTF-8. decodeUTF16 rejects unpaired surrogates.
 func decodeUTF16(b []byte) (string, error) {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); i += 2 {

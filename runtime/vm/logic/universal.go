@@ -10,9 +10,9 @@ import (
 // Host functions of universal accounts (near-vm-runner 0.38.0 src/logic/host.rs:3299).
 
 // universalAccountID (state_init_len, state_init_ptr, register_id) derives an account id from a
-// state init. It writes the id into the register and returns 0. It returns 1 if the bytes are not a
-// valid state init, and 2 if the state init is not canonical. In both cases it does not write the
-// register.
+// state init. universalAccountID writes the id into the register and returns 0. It returns 1 if the
+// bytes are not a valid state init, and 2 if the state init is not canonical. If it returns 1 or 2,
+// it does not write the register.
 func universalAccountID(l *Logic, a []uint64) (uint64, error) {
 	b, err := l.payArg(parameters.ExtUniversalStateInitToAccountIDBase, a[0], a[1])
 	if err != nil {
@@ -31,9 +31,9 @@ func universalAccountID(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.setRegister(a[2], []byte(init.DerivedAccount()))
 }
 
-// universalStateInit (promise_index, state_init_len, state_init_ptr, amount_ptr). The bytes are not
-// checked here. The validation of the receipt checks that they are valid and that the receiver is
-// derived from them.
+// universalStateInit (promise_index, state_init_len, state_init_ptr, amount_ptr). This function
+// does not check the bytes. The validation of the receipt checks that the bytes are valid and that
+// the receiver is derived from the bytes.
 func universalStateInit(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ func universalStateInit(l *Logic, a []uint64) (uint64, error) {
 		return 0, err
 	}
 	init, self := primitives.RawStateInit(b), l.isSelf(to)
-	// The charges that depend on the length come first, because they pay for the decoding.
+	// The charges that depend on the length come first, because these charges pay for the decoding.
 	if err := l.payAction(parameters.ActionUniversalStateInitBase, self); err != nil {
 		return 0, err
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 // yieldCreate (method_name_len, method_name_ptr, arguments_len, arguments_ptr, gas, gas_weight,
-// register_id) creates a call of the account itself that waits for a resume. It writes the call's
-// data id, to be used in the resume, into the register.
+// register_id) creates a call of the account itself that waits for a resume. yieldCreate writes the
+// call's data id, to be used in the resume, into the register.
 func yieldCreate(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

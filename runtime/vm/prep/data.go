@@ -2,15 +2,16 @@ package prep
 
 // If all offsets of the data segments are constant, the engine stores the initial memory as an
 // image in the artifact. The image includes the zeros between segments, so 57 bytes of wasm can
-// become 16 MB. An image makes instances faster, so the rewritten module allows one if it is not
-// much larger than the data section. Otherwise one offset is written as a sum, which prevents the
-// image.
+// become 16 MB. An image makes instances faster, so the rewritten module allows an image that is
+// not much larger than the data section. Otherwise one offset is written as a sum, which prevents
+// the image.
 const (
 	imageOf   = 16       // bytes of an image that each byte of the data section allows
 	imageLess = 64 << 10 // bytes of an image that are always allowed
 )
 
-// data returns the content of the data section, changed if it must prevent an image.
+// data returns the content of the data section, changed if the rewritten module must prevent an
+// image.
 func (e *emitter) data() []byte {
 	low, high, first := e.extent()
 	if first == 0 || high-low <= uint64(imageOf*len(e.m.Data))+imageLess {

@@ -37,11 +37,11 @@ type emitter struct {
 	piece   int  // approximate size of a piece in bytes: mostPiece, or less in tests
 	inline  int  // number of truncations that are written inline: mostTruncs, or less in tests
 	most    int  // maximum number of locals of a body: mostLocals, or less in tests
-	crowded bool // some body has no local to spare for its places, so they are globals
+	crowded bool // some body has no local to spare for its places, so the places of that body are globals
 }
 
 // places are the numbers of the locals that instrumentation adds to a body. In a body that already
-// has the maximum number of locals, they are numbers of added globals.
+// has the maximum number of locals, places are numbers of added globals.
 type places struct {
 	count        int // index of the local or global for the length operand of a bulk instruction
 	f32, f64     int // indices for a float value that may be a NaN
@@ -49,8 +49,8 @@ type places struct {
 	global       bool
 }
 
-// placeTypes are the types of places, in the order in which their globals follow those of gas and
-// stack.
+// placeTypes are the types of places, in the order in which the globals of the places follow the
+// globals of gas and stack.
 var placeTypes = [...]check.ValType{I32, F32, F64, F32, F64}
 
 // mostLocals is the engine's limit on the locals of a body, including added ones.
@@ -80,8 +80,8 @@ func (e *emitter) index(v uint64)    { e.code = binary.AppendUvarint(e.code, v) 
 func (e *emitter) constant(v uint64) { e.code = appendSigned(append(e.code, opI64Const), int64(v)) }
 func (e *emitter) int32(n int)       { e.code = appendSigned(append(e.code, opI32Const), int64(n)) }
 
-// body writes a body inside a block. It takes metered stack before the block and returns it after
-// the block.
+// body writes a body inside a block. body takes metered stack before the block and returns that
+// stack after the block.
 func (e *emitter) body(m *check.Module, b *check.Body) {
 	if e.m == nil {
 		e.begin(m)
@@ -134,7 +134,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 // times as long, so a single slice would be copied five times as it grows.
 const mostPiece = 256 << 10
 
-// fill starts another piece if the current one is full.
+// fill starts another piece if the current piece is full.
 func (e *emitter) fill() {
 	if len(e.code) < e.piece {
 		return
@@ -143,7 +143,7 @@ func (e *emitter) fill() {
 	e.code = make([]byte, 0, e.piece+e.piece/8)
 }
 
-// declare writes the declarations of the body's own locals, and of those that instrumentation
+// declare writes the declarations of the body's own locals, and of the locals that instrumentation
 // needs.
 func (e *emitter) declare() {
 	b := e.b
@@ -181,7 +181,8 @@ func (e *emitter) declare() {
 }
 
 // get, set and tee write the instruction that accesses a place, which is a local or a global (see
-// places). A global works too, because its value is used before any other function can run.
+// places). A global works too, because the body uses the global's value before any other function
+// can run.
 func (e *emitter) get(place int) {
 	e.placed(opLocalGet, opGlobalGet, place)
 }
@@ -207,7 +208,8 @@ func (e *emitter) placed(local, global byte, place int) {
 	e.index(uint64(place))
 }
 
-// copy writes the instructions before the offset `to`, replacing those that have a changed form.
+// copy writes the instructions before the offset `to`, replacing the instructions that have a
+// changed form.
 func (e *emitter) copy(to int) {
 	from := e.in.pos
 	var in instr
@@ -232,7 +234,7 @@ func (e *emitter) copy(to int) {
 	e.raw(e.in.b[from:to])
 }
 
-// same returns whether an instruction is written unchanged. It also counts open blocks.
+// same returns whether an instruction is written unchanged. same also counts open blocks.
 func (e *emitter) same(in *instr) bool {
 	e.once = e.once || changesTable(in)
 	if e.isReference(in) {

@@ -2,8 +2,8 @@ package prep
 
 import "github.com/troupe-chain/troupe/runtime/vm/prep/check"
 
-// A truncation that may trap is one byte of wasm and 130 to 155 bytes of machine code. That is
-// three or four times as much per byte as any other instruction. A contract with a megabyte of
+// A truncation that may trap is one byte of wasm and 130 to 155 bytes of machine code. This ratio
+// is three or four times the ratio of any other instruction. A contract with a megabyte of
 // truncations had an artifact of 82 MB, and needed more compiler memory than any other contract. So
 // in each module only the first mostTruncs truncations stay inline; their code fits into a core's
 // caches. All further truncations become calls of an added function.

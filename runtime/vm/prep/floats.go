@@ -7,13 +7,13 @@ import (
 )
 
 // A computed NaN must have the canonical form: quiet, positive, no payload. The engine can ensure
-// that, but one of its compilers then needs ten times as long and eight times the memory per
-// operation. Instead, the emitter adds a few plain instructions after each operation. It omits them
-// where the contract cannot observe the difference; otherwise 4 MB of nested square roots would
-// become 90 MB.
+// this form, but one of the engine's compilers then needs ten times as long and eight times the
+// memory per operation. Instead, the emitter adds a few plain instructions after each operation.
+// The emitter omits these instructions where the contract cannot observe the difference; otherwise
+// 4 MB of nested square roots would become 90 MB.
 
 // floats are the instructions whose results are made canonical: all that compute a float, except
-// neg, abs and copysign. wasmtime's own pass handles the same instructions.
+// neg, abs and copysign. wasmtime's own pass handles exactly these instructions.
 var floats = func() (is [256]bool) {
 	for op := opFirstNumeric; op <= opLastNumeric; op++ {
 		_, _, _, is[op] = check.Numeric(byte(op))
@@ -47,8 +47,8 @@ var blind = func() (is [256]bool) {
 }()
 
 // unseen returns whether the contract cannot observe the bits of the float that was just computed.
-// That holds if the next instruction that takes the float, perhaps after a change of sign, is
-// blind. Most operations within a formula are of this kind.
+// The contract cannot if the next instruction that takes the float, perhaps after a change of sign,
+// is blind. Most operations within a formula are of this kind.
 func (e *emitter) unseen() bool {
 	next := e.in
 	for {
@@ -63,10 +63,10 @@ func (e *emitter) unseen() bool {
 }
 
 // canonical writes code that makes the result of op, on top of the stack, canonical. The code
-// selects the result if it equals itself, and the canonical NaN otherwise. The result stays on the
-// stack until the select. The processor predicts the select, so a following operation does not wait
-// for a store and a load. If the result were read back from its local, a chain of dependent sums
-// would take twice as long.
+// selects the result if the result equals itself, and the canonical NaN otherwise. The result stays
+// on the stack until the select. The processor predicts the select, so a following operation does
+// not wait for a store and a load. If the result were read back from its local, a chain of
+// dependent sums would take twice as long.
 func (e *emitter) canonical(op byte) {
 	value, nan, same := e.at.f64, e.at.nan64, byte(opF64Eq)
 	if _, out, _, _ := check.Numeric(op); out == F32 {

@@ -31,8 +31,8 @@ type references struct {
 	inits    bool           // the module has a table.init
 }
 
-// segment is an element segment: the position of its first entry, and the number of entries. Only a
-// passive segment has entries when code runs.
+// segment is an element segment: the position of its first entry, and the number of entries. Only
+// passive segments have entries when code runs.
 type segment struct{ from, n int }
 
 // helper is an added function for table.init (`of` and `from` are equal), table.copy or a
@@ -57,8 +57,8 @@ func (e *emitter) roomForReferences() bool {
 	return !e.plain && e.m.Segments < mostSegments && e.m.Datas < mostSegments && len(e.m.Funcs) < mostEntries
 }
 
-// entryTable returns the index of the added table of references. It follows the contract's own
-// tables and TableTrace.
+// entryTable returns the index of the added table of references. The added table follows the
+// contract's own tables and TableTrace.
 func (e *emitter) entryTable() uint64 {
 	n := len(e.m.Tables)
 	if e.trace {
@@ -67,7 +67,8 @@ func (e *emitter) entryTable() uint64 {
 	return uint64(n)
 }
 
-// entry returns the entry of a function in the added table. It adds the entry if there is none yet.
+// entry returns the entry of a function in the added table. entry adds the entry if the table has
+// no entry of the function yet.
 func (r *references) entry(function uint32) int {
 	if r.index == nil {
 		r.index = map[uint32]int{}
@@ -133,7 +134,7 @@ func (e *emitter) drop(op byte, segment uint32) {
 }
 
 // helperFunc returns the function index of a helper. Helpers follow the contract's own functions
-// and that of env.gas.
+// and the added function for env.gas.
 func (e *emitter) helperFunc(h helper) uint64 {
 	first := len(e.m.Funcs)
 	if e.gas.used {
@@ -151,8 +152,8 @@ func (e *emitter) helperFunc(h helper) uint64 {
 	return uint64(first + i)
 }
 
-// tableInit writes the replacement of table.init: it pushes the segment's first entry and number of
-// entries after the operands, and calls the helper.
+// tableInit writes the replacement of table.init: the replacement pushes the segment's first entry
+// and number of entries after the operands, and calls the helper.
 func (e *emitter) tableInit(segment, table uint32) {
 	r := &e.refs
 	if r.segments == nil {
@@ -301,7 +302,7 @@ func (e *emitter) helperBody(h helper) {
 	}
 	constant := func(n int) func() { return func() { e.int32(n) } }
 	by := func() { get(helperStep) }
-	if h.copies { // copy upwards, unless that would overwrite source entries before they are read
+	if h.copies { // copy upwards, unless an upward copy would overwrite source entries before reading them
 		e.int32(1)
 		e.int32(-1)
 		get(helperTo)

@@ -7,20 +7,21 @@ import (
 
 // env.gas(n) burns the gas of n instructions. Old contracts call it between all of their
 // instructions. A call consists of two instructions, and a host call takes a hundred times as long
-// as their gas pays for. So the emitter replaces references to the import by references to an added
-// function that charges in the same way as charge. Callers, direct or through a table, observe no
-// difference, and neither does code that reads the globals afterwards. The import stays, so the
-// module's imports do not change. In a traced module env.gas stays a host call.
+// as the gas of two instructions pays for. So the emitter replaces references to the import by
+// references to an added function that charges in the same way as charge. Callers, direct or
+// through a table, observe no difference, and neither does code that reads the globals afterwards.
+// The import stays, so the module's imports do not change. In a traced module env.gas stays a host
+// call.
 
 // gasImport describes how a module uses env.gas.
 type gasImport struct {
 	funcs []uint32 // indices of the imports of env.gas
 	typ   uint32
-	used  bool // funcs is not empty, so a function that replaces them is added
+	used  bool // funcs is not empty, so the emitter adds a function that replaces these functions
 }
 
-// findGas finds the imports of env.gas. An import with another type does not link, so it is
-// ignored.
+// findGas finds the imports of env.gas. An import of env.gas with another type does not link, so
+// findGas ignores it.
 func (e *emitter) findGas() {
 	for n := range e.m.Imports {
 		i := &e.m.Imports[n]
@@ -39,7 +40,8 @@ func (e *emitter) isGas(i uint32) bool {
 	return is
 }
 
-// gasFunc returns the index of the added function. It follows all of the contract's own functions.
+// gasFunc returns the index of the added function. The added function follows all of the contract's
+// own functions.
 func (e *emitter) gasFunc() uint32 { return uint32(len(e.m.Funcs)) }
 
 // function appends the index of function i, or the index of its replacement.
@@ -116,9 +118,9 @@ func (e *emitter) chargeGas(at int) {
 	}
 }
 
-// gasBody writes the added function, for calls through a table. A charge is below 2^62, so it does
-// not overflow. A charge of 0 is not stored, because that would take longer than the gas of the
-// call pays for.
+// gasBody writes the added function, for calls through a table. A charge is below 2^62, so the
+// charge does not overflow. A charge of 0 is not stored, because storing would take longer than the
+// gas of the call pays for.
 func (e *emitter) gasBody() {
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0, 0) // space for the length, and no locals

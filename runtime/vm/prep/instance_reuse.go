@@ -3,10 +3,11 @@ package prep
 // Resetting an instance takes a tenth of the time of making a new one (see
 // runtime/vm/engine/instance_reuse.go). A call can change memory, globals and tables, and drop
 // segments. Tables and dropped segments cannot be read from outside the instance. So modules that
-// change them get a new instance for each call.
+// change tables or drop segments get a new instance for each call.
 const (
-	mostAgainGlobals = 8         // maximum number of the contract's mutable globals
-	mostAgainData    = 256 << 10 // maximum number of memory bytes from the first to the last one that data segments set
+	mostAgainGlobals = 8 // maximum number of the contract's mutable globals
+	// maximum number of memory bytes from the first to the last byte that data segments set
+	mostAgainData = 256 << 10
 )
 
 // changesTable returns whether an instruction may change a table or drop a segment.

@@ -9,7 +9,7 @@ import (
 
 // The code generator emits an instruction for each declared local. 206 bytes of wasm can declare a
 // million locals, which made an artifact of 8 MB. So if a function declares many more locals than
-// it uses, only the used ones are declared.
+// it uses, the emitter declares only the used locals.
 
 // spareLocals is the number of locals that a function may declare in addition to two per
 // instruction that names a local. With more, only the used ones are declared.

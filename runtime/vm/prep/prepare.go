@@ -11,14 +11,15 @@ const (
 	GlobalMemory = "memory"
 	GlobalGas    = "remaining_gas"   // i64, initially 0; the engine sets it before each run
 	GlobalStack  = "remaining_stack" // i64; the engine reads it after a trap
-	FuncStart    = "start"           // the contract's start function, if it has one; instantiation does not run it
+	// the contract's start function, if it has one; instantiation does not run that function
+	FuncStart    = "start"
 	MethodPrefix = "\x00"
 	// TableTrace is an export of traced modules: a table with one function, which the engine sets.
 	// The module calls that function with the index of each function that it enters, and with the
 	// complement (^index) when the function returns. A function that traps does not report its end.
 	TableTrace = "trace"
-	// GlobalAgain is an export of modules whose instances can be reset. It is an i64: the low 32
-	// bits are the first memory byte that data covers, the high 32 bits the end of the data.
+	// GlobalAgain is an export of modules whose instances can be reset. GlobalAgain is an i64: the
+	// low 32 bits are the first memory byte that data covers, the high 32 bits the end of the data.
 	// GlobalAgain followed by a digit names each of the contract's own mutable globals.
 	GlobalAgain = "again"
 )
@@ -51,15 +52,15 @@ type Module struct {
 	Locals uint64
 }
 
-// LocalsLimit returns the maximum number of locals of a module with size bytes of code. It is the
-// only rule of Prepare that depends on MinContractSizePerLocal.
+// LocalsLimit returns the maximum number of locals of a module with size bytes of code. LocalsLimit
+// is the only rule of Prepare that depends on MinContractSizePerLocal.
 func LocalsLimit(size int, limits *parameters.Limits) uint64 { return check.LocalsLimit(size, limits) }
 
-// Prepare checks and instruments a module. Its error is a *check.Error.
+// Prepare checks and instruments a module. The error of Prepare is a *check.Error.
 func Prepare(code []byte, w *parameters.Wasm) (*Module, error) { return newEmitter(w).prepare(code, w) }
 
-// PrepareTraced is Prepare for a module that reports the functions that it enters and leaves
-// (TableTrace). The module burns the same gas.
+// PrepareTraced does the same as Prepare for a module that reports the functions that it enters and
+// leaves (TableTrace). The module burns the gas that the module of Prepare burns.
 func PrepareTraced(code []byte, w *parameters.Wasm) (*Module, error) {
 	e := newEmitter(w)
 	e.trace = true

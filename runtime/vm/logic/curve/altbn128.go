@@ -19,8 +19,8 @@ const (
 	altBN128PairingItem  = 64 + 2*64 // point of G1, point of G2
 )
 
-// AltBN128G1MultiexpElements returns the number of elements in data. The caller charges for them
-// before the computation.
+// AltBN128G1MultiexpElements returns the number of elements in data. The caller charges for the
+// elements before the computation.
 func AltBN128G1MultiexpElements(data []byte) (n uint64, err error) {
 	return altBN128Elements(data, altBN128MultiexpItem)
 }
@@ -43,8 +43,8 @@ func altBN128Elements(data []byte, item int) (uint64, error) {
 }
 
 // AltBN128G1Multiexp returns the sum of the products of each point and its scalar, which must be
-// below the group order. It multiplies the points one by one. A bucket method would be a little
-// faster on long inputs, but the gas of an element does not require that.
+// below the group order. AltBN128G1Multiexp multiplies the points one by one. A bucket method would
+// be a little faster on long inputs, but the gas of an element does not require that.
 func AltBN128G1Multiexp(data []byte) (out [64]byte, err error) {
 	if _, err := AltBN128G1MultiexpElements(data); err != nil {
 		return out, err
@@ -162,8 +162,8 @@ func altBN128Encode(p *bn254.G1Jac) (out [64]byte) {
 	return out
 }
 
-// altBN128Invalid returns nearcore's error text. It has the bytes as Rust's {:X?} prints them: [1,
-// AB, 0].
+// altBN128Invalid returns nearcore's error text. The text shows the bytes as Rust's {:X?} prints
+// bytes: [1, AB, 0].
 func altBN128Invalid(what string, raw []byte) error {
 	var b strings.Builder
 	b.WriteString("invalid " + what + ": [")

@@ -103,8 +103,8 @@ func BLS12381G2Multiexp(data []byte, fix bool) (out []byte, ok bool, err error) 
 	return blsAppendP2Jac(nil, &sum), true, nil
 }
 
-// blsScalar reads a scalar and reduces it modulo the group order. That is correct because all
-// multiplied points are in the group.
+// blsScalar reads a scalar and reduces the scalar modulo the group order. The reduction is correct
+// because all multiplied points are in the group.
 func blsScalar(le []byte) *big.Int {
 	var be [32]byte
 	for i, b := range le {
@@ -182,9 +182,9 @@ func BLS12381P2Decompress(data []byte, fix bool) (out []byte, ok bool, err error
 	return out, true, nil
 }
 
-// BLS12381PairingCheck returns 0 if the product of all pairings is one, 2 if it is not, and 1 if a
-// point is invalid or not in its group. The pairing of a point at infinity is one, and so is the
-// product of an empty list. There is no parameter fix, because (0, ±2) are not in G1.
+// BLS12381PairingCheck returns 0 if the product of all pairings is one, 2 if the product is not
+// one, and 1 if a point is invalid or not in its group. The pairing of a point at infinity is one,
+// and so is the product of an empty list. There is no parameter fix, because (0, ±2) are not in G1.
 func BLS12381PairingCheck(data []byte) (code uint64, err error) {
 	if err := blsLength(data, BLS12381PairingItem, "bls12381_pairing_check"); err != nil {
 		return 0, err

@@ -8,8 +8,8 @@ import (
 // Points have ZCash's serialisation. Integers are big-endian, the imaginary part of an Fp2 element
 // comes first, and the top three bits of the first byte are flags. In an uncompressed point, the
 // compressed flag and the sign flag are 0. In the point at infinity, all bits but its flags are 0.
-// gnark-crypto reads the same form, but it is stricter in some cases and less strict in others. So
-// this file reads the flags itself.
+// gnark-crypto reads this form, but is stricter than blst in some cases and less strict than blst
+// in other cases. So this file reads the flags itself.
 const (
 	blsFpSize = 48
 	blsP1Size = 2 * blsFpSize
@@ -21,7 +21,7 @@ const (
 	blsFlags      = blsCompressed | blsInfinity | blsSign
 )
 
-// blsFp reads a field element. ok is false if it is not below the modulus.
+// blsFp reads a field element. ok is false if the element is not below the modulus.
 func blsFp(raw []byte) (x fp.Element, ok bool) {
 	return x, x.SetBytesCanonical(raw) == nil
 }
@@ -57,7 +57,7 @@ func onlyFlag(raw []byte, flag byte) bool {
 }
 
 // blsP1 reads an uncompressed point of E(Fp). ok is false if the point is invalid. Unless fix is
-// set (the correction of NEP-488), it is also false for the two points with x = 0.
+// set (the correction of NEP-488), ok is also false for the two points with x = 0.
 func blsP1(raw []byte, fix bool) (p bls12381.G1Affine, ok bool) {
 	if inf, ok := blsFlagged(raw); inf || !ok {
 		return p, ok
@@ -85,8 +85,8 @@ func blsP2(raw []byte, _ bool) (p bls12381.G2Affine, ok bool) {
 	return p, p.IsOnCurve()
 }
 
-// blsXOnly splits a compressed point. inf and ok are as in blsFlagged. It writes the coordinate
-// without flags to x. larger is the sign flag.
+// blsXOnly splits a compressed point. inf and ok are as in blsFlagged. blsXOnly writes the
+// coordinate without flags to x. larger is the sign flag.
 func blsXOnly(raw []byte, x []byte) (inf, larger, ok bool) {
 	switch {
 	case raw[0]&blsCompressed == 0:

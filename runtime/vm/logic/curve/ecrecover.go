@@ -38,10 +38,10 @@ func ECRecoverFlag(malleability uint64) error {
 
 // ECRecover recovers the key (x ‖ y) that signed hash with the signature r ‖ s. ok is false if
 // there is no such key, or if one of the three checks above rejects an argument. v is the recovery
-// id. Its bit 0 is the parity of the y of the signature's point. If bit 1 is set, the x of that
-// point is r plus the group order, which must be below the field's prime. With malleability 1, an s
-// above half of the order is rejected; half of the order itself is allowed (nearcore
-// core/crypto/src/signature.rs:960).
+// id. Bit 0 of v is the parity of the y of the signature's point. If bit 1 of v is set, the x of
+// that point is r plus the group order, and this sum must be below the field's prime. With
+// malleability 1, an s above half of the order is rejected; half of the order itself is allowed
+// (nearcore core/crypto/src/signature.rs:960).
 func ECRecover(hash, sig []byte, v, malleability uint64) (key [64]byte, ok bool) {
 	if len(hash) != 32 || len(sig) != 64 || v > 3 {
 		return key, false

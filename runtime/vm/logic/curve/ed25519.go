@@ -10,7 +10,8 @@ import (
 var ed25519Rules = &ed25519.Options{Verify: ed25519.VerifyOptionsStdLib}
 
 // Ed25519Signature checks a signature right after it is read. ok is false if one of its top three
-// bits is set. nearcore then returns 0 at once, before it reads the message and charges for it.
+// bits is set. nearcore then returns 0 at once, before nearcore reads the message and charges for
+// the message.
 func Ed25519Signature(sig []byte) (ok bool, err error) {
 	if len(sig) != 64 {
 		return false, InvalidInput("invalid signature length")
@@ -26,8 +27,8 @@ func Ed25519Key(key []byte) error {
 	return nil
 }
 
-// Ed25519Verify returns whether sig is key's signature of msg. It returns false if a length is
-// wrong or key is not a point.
+// Ed25519Verify returns whether sig is key's signature of msg. Ed25519Verify returns false if a
+// length is wrong or key is not a point.
 func Ed25519Verify(sig, msg, key []byte) bool {
 	if len(sig) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize {
 		return false

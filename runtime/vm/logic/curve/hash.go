@@ -36,14 +36,14 @@ func RIPEMD160(data []byte) (out [20]byte) {
 	return out
 }
 
-// SHA3_256 returns the SHA3-256 hash of data (FIPS 202). Its host function exists only in later
-// protocol versions.
+// SHA3_256 returns the SHA3-256 hash of data (FIPS 202). The host function exists only in protocol
+// versions after 85.
 func SHA3_256(data []byte) [32]byte { return sha3.Sum256(data) }
 
-// SHA3_384 returns the SHA3-384 hash of data (FIPS 202). Its host function exists only in later
-// protocol versions.
+// SHA3_384 returns the SHA3-384 hash of data (FIPS 202). The host function exists only in protocol
+// versions after 85.
 func SHA3_384(data []byte) [48]byte { return sha3.Sum384(data) }
 
-// SHA3_512 returns the SHA3-512 hash of data (FIPS 202). Its host function exists only in later
-// protocol versions.
+// SHA3_512 returns the SHA3-512 hash of data (FIPS 202). The host function exists only in protocol
+// versions after 85.
 func SHA3_512(data []byte) [64]byte { return sha3.Sum512(data) }

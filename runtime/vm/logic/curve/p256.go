@@ -14,7 +14,8 @@ var (
 )
 
 // P256Signature checks a signature right after it is read. ok is false if r or s is outside [1,
-// n-1]. nearcore then returns 0 at once, before it reads the message and charges for it.
+// n-1]. nearcore then returns 0 at once, before nearcore reads the message and charges for the
+// message.
 func P256Signature(sig []byte) (ok bool, err error) {
 	if len(sig) != 64 {
 		return false, InvalidInput("invalid signature length")

@@ -1,7 +1,7 @@
 package check
 
-// kind is finite-wasm's InstrumentationKind. It determines how a point can be merged with its
-// neighbours.
+// kind is finite-wasm's InstrumentationKind. The kind of a point determines how the point can be
+// merged with its neighbours.
 type kind byte
 
 const (
@@ -20,11 +20,12 @@ type point struct {
 	count  uint32 // number of instructions
 	kind   kind
 	linear bool // the point of a bulk instruction, which is never merged with other points
-	whole  bool // analysis.before may merge the next point into this one if it has the same kind
+	whole  bool // analysis.before may merge the next point into this point if both have one kind
 }
 
 // analysis is finite-wasm's analysis of one body: the points at which gas is charged, and the
-// height of the operand stack in bytes. Its data about blocks is in the validator's frames.
+// height of the operand stack in bytes. The analysis's data about blocks is in the validator's
+// frames.
 type analysis struct {
 	points []point
 	// If queued is set, flush adds a point before the next instruction: of kind after, for cost
@@ -47,7 +48,7 @@ func (a *analysis) reset() {
 }
 
 // before adds a point before the instruction at off. To keep the list short, it already merges
-// adjacent pure points and adjacent dead points, as join would do later.
+// adjacent pure points and adjacent dead points, as join would do afterwards.
 func (a *analysis) before(off uint32, k kind, cost uint32, unreachable bool) {
 	if unreachable {
 		k = dead
@@ -72,7 +73,7 @@ func (a *analysis) beforeBulk(off uint32, unreachable bool) {
 // then sets the point that flush will add before the next instruction.
 func (a *analysis) then(k kind, cost uint32) { a.after, a.cost, a.queued = k, cost, true }
 
-// flush adds the point that then has set. It is called with every instruction.
+// flush adds the point that then has set. The validator calls flush with every instruction.
 func (a *analysis) flush(off uint32) {
 	if a.queued {
 		a.queued = false

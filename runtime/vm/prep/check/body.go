@@ -11,7 +11,8 @@ type frame struct {
 	op        byte // the opcode that began the frame: opBlock, opLoop, opIf or opElse
 	taken     bool // some branch targets the end of the frame
 	dead      bool // for the validator, the rest of the frame is unreachable
-	// nowhere is dead for the analysis. It is also set in a frame that began in unreachable code.
+	// nowhere is dead for the analysis. nowhere is also set in a frame that began in unreachable
+	// code.
 	nowhere bool
 }
 
@@ -21,7 +22,8 @@ const flatLocals = 256
 // maxLocals is wasmparser's maximum number of parameters and locals of a function.
 const maxLocals = 50_000
 
-// body validates and analyses function bodies, one at a time. It reuses its memory for the next body.
+// body validates and analyses function bodies, one at a time. A body reuses its memory for the next
+// function.
 type body struct {
 	m       *module
 	r       reader
@@ -42,9 +44,9 @@ type body struct {
 	accesses, floats uint64 // counts for Body.Accesses and Body.Floats
 }
 
-// readLocals reads the groups of locals. It fails if they do not parse. It returns the number of
-// locals, without parameters, and whether all of their types are enabled; the caller must check
-// both.
+// readLocals reads the groups of locals. readLocals fails if the groups do not parse. It returns
+// the number of locals, without parameters, and whether all types of the locals are enabled; the
+// caller must check the number and the types.
 func (b *body) readLocals() (total uint64, enabled bool) {
 	b.groups = b.groups[:0]
 	n := uint64(len(b.typ.Params))
@@ -125,8 +127,8 @@ func (b *body) pop(want ValType) ValType {
 	return is
 }
 
-// popAll pops values of the given types, the last first. In unreachable code, its time does not
-// depend on the number of missing operands.
+// popAll pops values of the given types, starting with the last type. In unreachable code, its time
+// does not depend on the number of missing operands.
 func (b *body) popAll(types []ValType) {
 	f := b.top()
 	have := len(b.ops) - int(f.height)
@@ -161,8 +163,8 @@ func (b *body) open(op byte, t ValType) {
 	b.frames = append(b.frames, f)
 }
 
-// close checks that the operands of the innermost frame are its result. It ends the frame and
-// returns it.
+// close checks that the operands of the innermost frame are its result. close ends the frame and
+// returns the frame.
 func (b *body) close() frame {
 	f := *b.top()
 	if f.typ != none {

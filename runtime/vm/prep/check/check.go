@@ -27,8 +27,8 @@ func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, e
 	return &m.Module, nil
 }
 
-// Validate checks that a module is valid with the wasm features that contracts may use. It does not
-// check nearcore's limits.
+// Validate checks that a module is valid with the wasm features that contracts may use. Validate
+// does not check nearcore's limits.
 func Validate(code []byte) error {
 	if err := newModule(code, unlimited()).run(); err != nil {
 		return err

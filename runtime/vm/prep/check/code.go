@@ -44,7 +44,7 @@ func (m *module) codeSection(r *reader, n int, last *int) *Error {
 	return nil
 }
 
-// body validates one body and measures it.
+// body validates one function body and measures that body.
 func (m *module) body(b *body, t FuncType) *Error {
 	at := b.r.offset()
 	if uint64(len(b.r.buf)) > m.limits.MaxFunctionBodySize {

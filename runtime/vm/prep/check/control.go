@@ -124,8 +124,8 @@ func (b *body) branch(off uint32, op byte) {
 	b.count(1, none)
 }
 
-// maxTargets is the maximum number of br_table targets of wasmparser 0.228. Newer versions allow
-// more.
+// maxTargets is the maximum number of br_table targets of wasmparser 0.228. Newer versions of
+// wasmparser allow more targets.
 const maxTargets = 128 * 1024
 
 func (b *body) table(off uint32) {

@@ -19,7 +19,8 @@ func costsOf(w *parameters.Wasm) costs {
 	return c
 }
 
-// count checks the limits of one body, adds it to the module's sizes, and passes it to each.
+// count checks the limits of one body, adds the body to the module's sizes, and passes the body to
+// each.
 func (m *module) count(b *body) *Error {
 	broken := func(kind primitives.PrepareError, why string) *Error { return &Error{Kind: kind, Reason: why} }
 	params := uint64(len(b.typ.Params))
@@ -65,7 +66,7 @@ func (m *module) count(b *body) *Error {
 func (m *module) charged(p point) bool { return p.kind != dead && p.count > 0 && m.costs.op > 0 }
 
 // frameSize returns the metered stack, in bytes, that a call of the function takes in addition to
-// its operands.
+// the operands.
 func (b *body) frameSize() uint64 {
 	n := uint64(64)
 	for _, t := range b.typ.Params {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// exportItem reads an export. It drops exports of memories, because the instrumented module exports
-// its own memory.
+// exportItem reads an export. exportItem drops exports of memories, because the instrumented module
+// exports its own memory.
 func (m *module) exportItem(r *reader) {
 	name := r.name()
 	at := r.offset() - len(name)
@@ -40,7 +40,7 @@ func (m *module) exportItem(r *reader) {
 	}
 }
 
-// setStart records the start function and checks its type.
+// setStart records the start function and checks the function's type.
 func (m *module) setStart(i uint32, at int) *Error {
 	if int(i) >= len(m.Funcs) {
 		return invalid(at, "unknown start function")

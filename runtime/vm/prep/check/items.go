@@ -166,7 +166,7 @@ func (r *reader) memoryType() {
 	}
 }
 
-// memoryItem reads a memory. It only counts memories, because the instrumented module has
+// memoryItem reads a memory. memoryItem only counts memories, because the instrumented module has
 // nearcore's memory.
 func (m *module) memoryItem(r *reader) {
 	r.memoryType()
@@ -196,7 +196,7 @@ func (m *module) globalItem(r *reader) {
 	m.Globals = append(m.Globals, g)
 }
 
-// constant reads a constant expression of type want. It returns the size of the expression in
+// constant reads a constant expression of type want. constant returns the size of the expression in
 // nearcore's instrumented module. Globals cannot be imported, so the expression is one constant and
 // an end.
 func (m *module) constant(r *reader, want ValType) (size int) {

@@ -68,8 +68,8 @@ type module struct {
 	funcsLeft, localsLeft  uint64
 	paramsLeft, blocksLeft uint64
 	size                   sizes
-	// late is the first rule of nearcore's instrumentation that the module breaks. It is returned at
-	// the end.
+	// late is the first rule of nearcore's instrumentation that the module breaks. The validation
+	// returns late at its end.
 	late *Error
 }
 

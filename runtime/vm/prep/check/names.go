@@ -3,9 +3,9 @@ package check
 // maxNames is the maximum number of functions in the result of Names.
 const maxNames = 20_000
 
-// Names returns the names of a module's functions by index. They come from its "name" section, or,
-// for functions without a name there, from its exports. They are for display; names that do not
-// parse are omitted.
+// Names returns the names of a module's functions by index. The names come from the module's "name"
+// section, or, for functions without a name there, from the module's exports. The names are for
+// display; Names omits names that do not parse.
 func Names(code []byte) map[uint32]string {
 	names, exported := map[uint32]string{}, map[uint32]string{}
 	if len(code) < 8 {

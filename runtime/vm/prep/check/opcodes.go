@@ -1,7 +1,7 @@
 package check
 
-// Opcodes to which this package refers by name. Other numeric instructions are only in the table
-// numerics.
+// Opcodes to which this package refers by name. All other numeric instructions are only in the
+// table numerics.
 const (
 	opUnreachable  = 0x00
 	opNop          = 0x01
@@ -57,9 +57,10 @@ const (
 	typeFunction = 0x60
 )
 
-// effect is the effect of a numeric instruction on finite-wasm's operand stack. It can differ from
-// the effect that the instruction's type implies: an instruction that keeps the type of its operand
-// has no effect. The difference is visible when the analysis has lost track of the stack.
+// effect is the effect of a numeric instruction on finite-wasm's operand stack. This effect can
+// differ from the effect that the instruction's type implies: an instruction that keeps the type of
+// its operand has no effect. The difference is visible when the analysis has lost track of the
+// stack.
 type effect byte
 
 const (

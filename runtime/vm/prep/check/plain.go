@@ -251,8 +251,8 @@ func (b *body) prefixed(off uint32) {
 	}
 }
 
-// bulk3 validates a bulk instruction with three operands. The middle operand has type t, the others
-// are I32.
+// bulk3 validates a bulk instruction with three operands. The middle operand has type t; the first
+// and the last operand are I32.
 func (b *body) bulk3(off uint32, t ValType) {
 	b.chargeBulk(off)
 	b.pop(I32)

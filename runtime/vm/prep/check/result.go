@@ -58,7 +58,8 @@ type Export struct {
 // NameOf returns the name of an export.
 func (m *Module) NameOf(e Export) []byte { return m.Code[e.At : e.At+e.N] }
 
-// Body is the analysis of a valid function. It is valid until each returns (see Run).
+// Body is the analysis of a valid function. A Body is valid until the function each returns (see
+// Run).
 type Body struct {
 	Index  uint32 // index of the function
 	Type   FuncType
@@ -68,11 +69,12 @@ type Body struct {
 	Locals int     // number of locals, including the parameters
 	Points []Point // positions where gas is charged, in order
 	// Frame is the metered stack, in bytes, that a call takes for parameters and locals. Operands
-	// is the most that its operands take at a time, in bytes.
+	// is the maximum number of bytes that the operands of the call take at a time.
 	Frame, Operands uint64
 
 	// Accesses is the number of instructions that name locals, Floats the number of instructions
-	// that compute floats. Package prep uses both; verdicts do not depend on them.
+	// that compute floats. Package prep uses Accesses and Floats; verdicts do not depend on these
+	// numbers.
 	Accesses, Floats uint64
 }
 

@@ -2,8 +2,8 @@ package check
 
 import "math/bits"
 
-// What nearcore's instrumentation adds. Its host functions come before the contract's functions, so
-// the indices of functions grow.
+// What nearcore's instrumentation adds. nearcore's added host functions come before the contract's
+// functions, so the indices of functions grow.
 const (
 	nearMemory, nearGas, nearStart = "memory", "remaining_gas", "start" // names of the exports that nearcore adds
 
@@ -12,8 +12,8 @@ const (
 )
 
 // sizes counts the bytes of nearcore's instrumented module. That module imports host functions for
-// exhausted gas and stack, and uses wide arithmetic and shortest encodings (crate wasm-encoder). It
-// is never written; see Module.Size.
+// exhausted gas and stack, and uses wide arithmetic and shortest encodings (crate wasm-encoder).
+// This package never writes that module; see Module.Size.
 type sizes struct {
 	// These are sizes of the sections' contents, without the leading number of items.
 	types, imports, funcs, globals, exports, elements, code int
@@ -21,8 +21,8 @@ type sizes struct {
 	table, dataCount, data int
 }
 
-// lebLen returns the length of the shortest unsigned LEB128 of v; slebLen is the same for signed
-// LEB128.
+// lebLen returns the length of the shortest unsigned LEB128 of v; slebLen returns the length for
+// signed LEB128.
 func lebLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 func slebLen(v int64) int {
@@ -35,8 +35,8 @@ func slebLen(v int64) int {
 // section returns the length of a section with n bytes of content.
 func section(n int) int { return 1 + lebLen(uint64(n)) + n }
 
-// items returns the length of a section of count items that have n bytes in total. It is 0 for an
-// empty section, because nearcore omits it.
+// items returns the length of a section of count items that have n bytes in total. The length is 0
+// for an empty section, because nearcore omits empty sections.
 func items(count, n int) int {
 	if count == 0 {
 		return 0

@@ -51,7 +51,7 @@ type FuncType struct {
 func (t FuncType) plain() bool { return len(t.Params) == 0 && t.Result == none }
 
 // valType reads a value type. It returns bottom for a wasm type that contracts may not use. The
-// caller decides whether that is an error, after it has read the rest of the item.
+// caller decides whether that type is an error, after the caller has read the rest of the item.
 func (r *reader) valType() ValType {
 	switch b := r.peek(); b {
 	case 0x7f, 0x7e, 0x7d, 0x7c:
