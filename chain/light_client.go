@@ -82,17 +82,17 @@ type LightClientHead struct {
 func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
 	if b.InnerLite.Height <= l.Lite.Height {
-		return nil, fmt.Errorf("chain: light client block of height %d is not above the last one of height %d", b.InnerLite.Height, l.Lite.Height)
+		return nil, fmt.Errorf("chain: the height of the light client block is %d, must be above %d, the height of the last one", b.InnerLite.Height, l.Lite.Height)
 	}
 	bps := l.BPs
 	switch b.InnerLite.EpochID {
 	case l.Lite.EpochID:
 	case l.Lite.NextEpochID:
 		if bps = l.NextBPs; b.NextBPs == nil {
-			return nil, fmt.Errorf("chain: light client block enters epoch %s without next_bps", b.InnerLite.EpochID)
+			return nil, fmt.Errorf("chain: the light client block enters epoch %s but lacks next_bps, the block producers after that epoch", b.InnerLite.EpochID)
 		}
 	default:
-		return nil, fmt.Errorf("chain: light client block of epoch %s, want %s or %s", b.InnerLite.EpochID,
+		return nil, fmt.Errorf("chain: the light client block has epoch %s, must be %s or %s", b.InnerLite.EpochID,
 			l.Lite.EpochID, l.Lite.NextEpochID)
 	}
 	nextHash := primitives.CombineHash(b.NextBlockInnerHash, b.Hash())
@@ -110,12 +110,12 @@ func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 		have = have.SaturatingAdd(bp.Stake)
 	}
 	if have.Cmp(twoThirds(total)) <= 0 {
-		return nil, fmt.Errorf("chain: light client block is signed by %s of %s stake, needs more than two thirds", have, total)
+		return nil, fmt.Errorf("chain: the light client block is signed by validators with %s of %s yoctoNEAR of stake, needs more than two thirds", have, total)
 	}
 	next := &LightClientHead{Lite: b.InnerLite, BPs: bps, NextBPs: l.NextBPs}
 	if b.NextBPs != nil {
 		if primitives.BlockProducersHash(b.NextBPs) != b.InnerLite.NextBPHash {
-			return nil, fmt.Errorf("chain: next_bps do not have the hash %s", b.InnerLite.NextBPHash)
+			return nil, fmt.Errorf("chain: next_bps of the light client block do not have the hash that its header states, %s", b.InnerLite.NextBPHash)
 		}
 		next.NextBPs = b.NextBPs
 	}

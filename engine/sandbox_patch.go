@@ -277,7 +277,7 @@ func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	case err == nil && a == nil && c.coming != nil && c.coming(id):
 		return nil
 	case err == nil && a == nil:
-		return refused("there is no such account to have %s; give its Account record, too", what)
+		return refused("the account does not exist, so it can have no %s; add its Account record to the patch", what)
 	case err == nil && !a.IsInitialized():
 		return refused("the account is uninitialized and can have no %s", what)
 	}
@@ -294,9 +294,9 @@ func (c *patchCheck) record(r genesis.Record) error {
 		sum, ok := r.Account.Amount.Add(r.Account.Locked)
 		switch {
 		case !ok || maxPatchBalance.Less(sum):
-			return refused("amount and locked are more than %v yoctoNEAR", maxPatchBalance)
+			return refused("amount and locked add up to more than the limit, %v yoctoNEAR", maxPatchBalance)
 		case r.Account.StorageUsage > maxPatchUsage:
-			return refused("storage_usage is more than %d", uint64(maxPatchUsage))
+			return refused("storage_usage is above the limit, %d", uint64(maxPatchUsage))
 		}
 		if !r.Account.IsInitialized() {
 			old, err := c.account(r.AccountID)
@@ -304,7 +304,7 @@ func (c *patchCheck) record(r genesis.Record) error {
 				return err
 			}
 			if old != nil && old.IsInitialized() {
-				return refused("it has its state and can't be made uninitialized; remove it first")
+				return refused("the account is initialized and cannot become uninitialized; remove the account first")
 			}
 		}
 		c.accounts[r.AccountID] = &r.Account
@@ -323,7 +323,7 @@ func (c *patchCheck) record(r genesis.Record) error {
 		if a, err := c.account(r.AccountID); err != nil {
 			return err
 		} else if a == nil {
-			return refused("there is no such account to have code; its Account record goes first")
+			return refused("the account does not exist, so it can have no code; put its Account record before this record")
 		} else if !a.IsInitialized() {
 			return refused("the account is uninitialized and can have no code")
 		}
@@ -341,9 +341,9 @@ func (c *patchCheck) record(r genesis.Record) error {
 		switch {
 		case k == nil:
 		case k.NumNonces == 0 || k.NumNonces > verify.MaxNoncesForGasKey:
-			return refused("a gas key has 1 to %d nonces, this one %d", verify.MaxNoncesForGasKey, k.NumNonces)
+			return refused("the gas key has %d nonces, must have 1 to %d", k.NumNonces, verify.MaxNoncesForGasKey)
 		case maxPatchBalance.Less(k.Balance):
-			return refused("the gas key's balance is more than %v yoctoNEAR", maxPatchBalance)
+			return refused("the gas key's balance is above the limit, %v yoctoNEAR", maxPatchBalance)
 		}
 		return c.belongs(r, "keys")
 	case *genesis.GasKeyNonceRecord:
@@ -361,9 +361,9 @@ func (c *patchCheck) record(r genesis.Record) error {
 		}
 		switch {
 		case of.AccountID == c.treasury:
-			return refused("each epoch pays to it as the protocol's treasury, and it can't be removed")
+			return refused("the account is the protocol's treasury, which each epoch pays, and cannot be removed")
 		case a != nil && !a.Locked.IsZero():
-			return refused("it has %v yoctoNEAR locked, and can't be removed", a.Locked)
+			return refused("the account has %v yoctoNEAR locked as stake, and cannot be removed", a.Locked)
 		}
 		c.accounts[of.AccountID] = nil
 	default:
@@ -377,10 +377,10 @@ func (c *patchCheck) record(r genesis.Record) error {
 // fork's own state of their accounts.
 func (c *patchCheck) fork(r *genesis.ForkRecord) error {
 	if c.base == nil {
-		return refused("this chain is a fork of no other")
+		return refused("this chain is not a fork of another chain")
 	}
 	if c.validators(r.AccountID) || r.AccountID == c.treasury {
-		return refused("it makes the blocks of this fork, and the other chain has nothing to say of it")
+		return refused("the account produces the blocks of this fork, so its state cannot come from the forked chain")
 	}
 	delete(c.accounts, r.AccountID)
 	return nil
@@ -398,9 +398,9 @@ func (c *patchCheck) receipt(r *primitives.Receipt) error {
 	sum, err := fees.TotalDeposit(a.Actions)
 	switch {
 	case err != nil || maxPatchBalance.Less(sum):
-		return refused("the receipt's deposits are more than %v yoctoNEAR", maxPatchBalance)
+		return refused("the receipt's deposits are above the limit, %v yoctoNEAR", maxPatchBalance)
 	case maxPatchPrice.Less(a.GasPrice):
-		return refused("the receipt's gas_price is more than %v yoctoNEAR", maxPatchPrice)
+		return refused("the receipt's gas_price is above the limit, %v yoctoNEAR", maxPatchPrice)
 	}
 	return nil
 }
@@ -411,10 +411,10 @@ func (c *patchCheck) delayed(r *primitives.Receipt) error {
 	switch a := r.Body.(type) {
 	case *primitives.ActionReceipt:
 		if a.Yield || len(a.InputDataIDs) > 0 {
-			return refused("a delayed receipt has no inputs; one that waits for some is a postponed one")
+			return refused("a delayed receipt must have no inputs; a receipt that waits for inputs is a postponed receipt")
 		}
 	case *primitives.GlobalContractDistribution:
-		return refused("code is distributed by the runtime alone")
+		return refused("only the runtime may make a receipt that distributes a global contract")
 	case *primitives.DataReceipt: // allowed: the data waits in the state for the receipt that consumes it
 	}
 	return c.receipt(r)
@@ -427,10 +427,10 @@ func (c *patchCheck) postponed(r *primitives.Receipt) error {
 	}
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
-		return refused("a postponed receipt has actions")
+		return refused("a postponed receipt must have actions")
 	}
 	if a.Yield && len(a.InputDataIDs) != 1 {
-		return refused("a promise yield has one input, this one %d", len(a.InputDataIDs))
+		return refused("the promise yield has %d inputs, must have 1", len(a.InputDataIDs))
 	}
 	u, err := c.state(r.ReceiverID)
 	if err != nil {
@@ -451,7 +451,7 @@ func (c *patchCheck) postponed(r *primitives.Receipt) error {
 		c.waiting[of] = true
 	}
 	if !may {
-		return refused("a postponed receipt waits for data that has not come, each once, that no other one waits for")
+		return refused("a postponed receipt must wait for inputs that have not arrived, for each input once, and for none that another receipt waits for")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 	}
 	if s.last.Hash != main.Block || s.shard != main.Shard {
 		return nil, fmt.Errorf(
-			"engine: witness: the main transition of shard %d is given for block %v, but the last chunk is in block %v",
+			"engine: witness: the main transition of shard %d is that of block %v, expected block %v, which has the last chunk",
 			main.Shard,
 			main.Block,
 			s.last.Hash,

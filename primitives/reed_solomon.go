@@ -38,7 +38,7 @@ const maxInverted = 16
 // O(total·data²) time.
 func NewReedSolomon(data, total int) (*ReedSolomon, error) {
 	if data < 1 || total <= data || total > MaxReedSolomonParts {
-		return nil, fmt.Errorf("%w: %d data parts of %d parts", ErrParts, data, total)
+		return nil, fmt.Errorf("%w: %d data parts of %d parts in all, must be 1 <= data < all <= %d", ErrParts, data, total, MaxReedSolomonParts)
 	}
 	code, err := reedsolomon.New(data, total-data, reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(total <= maxInverted))
 	if err != nil {
@@ -131,14 +131,14 @@ func (rs *ReedSolomon) check(parts [][]byte, encodedLength uint64) error {
 		return fmt.Errorf("%w: encoded_length is %d", ErrParts, encodedLength)
 	}
 	if len(parts) != rs.total {
-		return fmt.Errorf("%w: the list has %d parts, want %d", ErrParts, len(parts), rs.total)
+		return fmt.Errorf("%w: the list has %d parts, must have %d", ErrParts, len(parts), rs.total)
 	}
 	n, present := rs.PartLen(int(encodedLength)), 0
 	for i, part := range parts {
 		switch {
 		case part == nil:
 		case len(part) != n:
-			return fmt.Errorf("%w: part %d has %d bytes, not %d", ErrParts, i, len(part), n)
+			return fmt.Errorf("%w: part %d has %d bytes, must have %d", ErrParts, i, len(part), n)
 		default:
 			present++
 		}

@@ -234,7 +234,7 @@ func SingleShardLayout() ShardLayout {
 // order, and nearcore then searches an unsorted list; here that is ErrLayout, as is n < 1.
 func MultiShardLayout(n int) (ShardLayout, error) {
 	if n < 1 || n > 10 {
-		return ShardLayout{}, fmt.Errorf("%w: a default layout has 1 to 10 shards, not %d", ErrLayout, n)
+		return ShardLayout{}, fmt.Errorf("%w: a default layout has %d shards, must have 1 to 10", ErrLayout, n)
 	}
 	boundaries := make([]AccountID, n-1)
 	for i := range boundaries {
@@ -260,7 +260,7 @@ func MultiShardLayoutAt(boundaries []AccountID) (ShardLayout, error) {
 func checkBoundaries(b []AccountID) error {
 	for i := 1; i < len(b); i++ {
 		if b[i-1] >= b[i] {
-			return fmt.Errorf("%w: boundary account %q follows %q, must be ascending", ErrLayout, b[i], b[i-1])
+			return fmt.Errorf("%w: boundary account %q comes after %q, must be in ascending order", ErrLayout, b[i], b[i-1])
 		}
 	}
 	return nil
@@ -276,7 +276,7 @@ type rangeLayout struct {
 func newRangeLayout(boundaries []AccountID, ids []ShardID) (rangeLayout, error) {
 	l := rangeLayout{boundaries, ids}
 	if len(ids) != len(boundaries)+1 {
-		return l, fmt.Errorf("%w: %d shard ids do not fit %d boundary accounts", ErrLayout, len(ids), len(boundaries))
+		return l, fmt.Errorf("%w: the layout has %d shard ids, must have %d, one more than boundary accounts", ErrLayout, len(ids), len(boundaries)+1)
 	}
 	if err := checkBoundaries(boundaries); err != nil {
 		return l, err
@@ -291,7 +291,7 @@ func newRangeLayout(boundaries []AccountID, ids []ShardID) (rangeLayout, error) 
 // fitsUID returns an error if an id cannot be part of a uid.
 func fitsUID(id ShardID) error {
 	if id > 1<<32-1 {
-		return fmt.Errorf("%w: shard id %d does not fit a uid", ErrLayout, id)
+		return fmt.Errorf("%w: shard id %d is above the limit of 32 bits", ErrLayout, id)
 	}
 	return nil
 }

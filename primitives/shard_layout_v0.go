@@ -28,7 +28,7 @@ func NewShardLayoutV0(n uint64, version uint32) ShardLayout {
 
 func checkOldShards(n uint64) error {
 	if n == 0 || n > maxOldShards {
-		return fmt.Errorf("%w: %d shards, want 1 to %d", ErrLayout, n, maxOldShards)
+		return fmt.Errorf("%w: the layout has %d shards, must have 1 to %d", ErrLayout, n, maxOldShards)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func NewShardLayoutV1(boundaries []AccountID, split [][]ShardID, version uint32)
 			l.split[parent] = notNil(children)
 			for _, id := range children {
 				if uint64(id) >= uint64(n) || seen[id] {
-					return ShardLayout{}, fmt.Errorf("%w: child %d of shard %d is out of range, or has two parents", ErrLayout, id, parent)
+					return ShardLayout{}, fmt.Errorf("%w: child %d of shard %d is no shard of the layout, or has two parents", ErrLayout, id, parent)
 				}
 				l.parents[id], seen[id] = ShardID(parent), true
 			}

@@ -50,14 +50,14 @@ func newShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][
 		case len(children) == 0:
 			return ShardLayout{}, fmt.Errorf("%w: shard %d has no children", ErrLayout, parent)
 		case len(children) == 1 && children[0] != parent:
-			return ShardLayout{}, fmt.Errorf("%w: shard %d has one child, %d: it must have at least two, or itself",
+			return ShardLayout{}, fmt.Errorf("%w: shard %d has one child, %d; must have at least two children, or only itself",
 				ErrLayout, parent, children[0])
 		case len(children) > 1 && slices.Contains(ids, parent):
 			return ShardLayout{}, fmt.Errorf("%w: shard %d is in the layout, but also split in shards_split_map", ErrLayout, parent)
 		}
 	}
 	if !slices.Equal(slices.Sorted(maps.Keys(l.parents)), slices.Sorted(slices.Values(ids))) {
-		return ShardLayout{}, fmt.Errorf("%w: the children in shards_split_map are not the shard_ids", ErrLayout)
+		return ShardLayout{}, fmt.Errorf("%w: the children in shards_split_map must be exactly the shard_ids", ErrLayout)
 	}
 	return ShardLayout{l}, nil
 }
@@ -161,7 +161,7 @@ func (j *shardLayoutV2JSON) form() (shardLayoutForm, error) {
 	case !maps.Equal(j.IndexToIDMap, want.IndexToIDMap):
 		return nil, fmt.Errorf("%w: index_to_id_map does not match shard_ids", ErrLayout)
 	case !maps.Equal(j.ShardsParentMap, want.ShardsParentMap):
-		return nil, fmt.Errorf("%w: shards_parent_map does not match the expected value", ErrLayout)
+		return nil, fmt.Errorf("%w: shards_parent_map is not the inverse of shards_split_map", ErrLayout)
 	}
 	return l, nil
 }

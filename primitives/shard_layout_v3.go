@@ -34,7 +34,7 @@ func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][
 			return ShardLayout{}, fmt.Errorf("%w: shard %d is in the layout, but also in shards_split_map", ErrLayout, parent)
 		}
 		if len(split[parent]) < 2 {
-			return ShardLayout{}, fmt.Errorf("%w: shard %d was split into %d shards, want at least 2",
+			return ShardLayout{}, fmt.Errorf("%w: shard %d was split into %d shards, must be at least 2",
 				ErrLayout, parent, len(split[parent]))
 		}
 		for _, id := range split[parent] {

@@ -15,7 +15,7 @@ import (
 // Errors of requests that only a sole validator serves.
 var (
 	// ErrShared: validators of other nodes take part in the next block.
-	ErrShared = errors.New("producer: the chain has other validators")
+	ErrShared = errors.New("producer: only a chain with a single validator allows this, and this chain has other validators")
 	// ErrForward: the requested height cannot be reached.
 	ErrForward = errors.New("producer: the chain cannot be fast-forwarded")
 	// ErrMany: too much is requested at once.
@@ -204,10 +204,10 @@ func (a *Actor) forwardTarget(n uint64) (primitives.Height, error) {
 	average := uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2
 	switch {
 	case e.Length < production.MinForward:
-		return 0, fmt.Errorf("%w: epochs of %d blocks are too short; they need at least %d", ErrForward, e.Length,
+		return 0, fmt.Errorf("%w: an epoch has %d blocks, must have at least %d", ErrForward, e.Length,
 			production.MinForward)
 	case n > MaxForward, n/uint64(e.Length)*4 > maxForwardBlocks:
-		return 0, fmt.Errorf("%w: %d heights in epochs of %d blocks exceed the limit of %d heights and %d blocks", ErrForward, n,
+		return 0, fmt.Errorf("%w: %d heights in epochs of %d blocks exceed a limit: %d heights, and %d produced blocks", ErrForward, n,
 			e.Length, MaxForward, maxForwardBlocks)
 	case average > 0 && n > (maxForwardTime-min(a.clock.now(), maxForwardTime))/average:
 		return 0, fmt.Errorf("%w: after %d heights the time is beyond the largest possible time", ErrForward, n)

@@ -50,7 +50,7 @@ func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.Chunks
 		}
 	}
 	if err == nil && q.Blocks > production.MaxMine {
-		err = fmt.Errorf("%w: %d blocks are more than the limit of %d", ErrMiss, q.Blocks, uint64(production.MaxMine))
+		err = fmt.Errorf("%w: the number of blocks is %d, the limit is %d", ErrMiss, q.Blocks, uint64(production.MaxMine))
 	}
 	if err != nil {
 		m.Reply(messages.ChunksMissed{}, err)
@@ -95,7 +95,7 @@ func (a *Actor) reorganise(m system.Request[messages.Reorganise, messages.Reorga
 	case a.reorg != nil:
 		err = fmt.Errorf("%w: another reorganisation is in progress", ErrFork)
 	case m.Question.Blocks == 0:
-		err = fmt.Errorf("%w: the number of blocks to revert is 0", ErrFork)
+		err = fmt.Errorf("%w: the number of blocks to revert is 0, must be at least 1", ErrFork)
 	case a.forward.target > 0:
 		err = fmt.Errorf("%w: a fast-forward is in progress", ErrFork)
 	}

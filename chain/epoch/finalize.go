@@ -126,7 +126,7 @@ func (e *epochEnd) summary() *EpochSummary {
 
 func (m *Manager) epochRewards(e *epochEnd) (AccountMap[primitives.Balance], primitives.Balance, error) {
 	if e.block.Timestamp <= e.prevLast.Timestamp {
-		return nil, primitives.Balance{}, fmt.Errorf("%w: timestamp %d is not after the previous epoch's %d",
+		return nil, primitives.Balance{}, fmt.Errorf("%w: the timestamp is %d, must be after %d, that of the previous epoch",
 			ErrBlockInfo, e.block.Timestamp, e.prevLast.Timestamp)
 	}
 	excluded := make([]bool, len(e.info.Validators))

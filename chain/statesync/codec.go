@@ -82,7 +82,7 @@ func checkPartHead(part []byte) error {
 		return fmt.Errorf("%w: %w", ErrPacked, r.Err())
 	}
 	if n > MaxPartStrings {
-		return fmt.Errorf("%w: %w: %d strings in a part, at most %d", ErrPacked, borsh.ErrTooMuch, n, MaxPartStrings)
+		return fmt.Errorf("%w: %w: a part has %d strings, the limit is %d", ErrPacked, borsh.ErrTooMuch, n, MaxPartStrings)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func unpackPart(in []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPacked, err)
 	}
 	if out.Len() > MaxPart {
-		return nil, fmt.Errorf("%w: part of more than %d bytes", ErrPacked, MaxPart)
+		return nil, fmt.Errorf("%w: the part has more than %d bytes, the limit", ErrPacked, MaxPart)
 	}
 	return out.Bytes(), nil
 }

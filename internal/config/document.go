@@ -134,7 +134,7 @@ func (d *Document) Overlay(top *Document) {
 // parseDocument parses JSON with the comments that neard allows.
 func parseDocument(in []byte) (*Document, error) {
 	if len(in) > maxSize {
-		return nil, fmt.Errorf("the file has %d bytes, at most %d are allowed", len(in), maxSize)
+		return nil, fmt.Errorf("the file has %d bytes, the limit is %d", len(in), maxSize)
 	}
 	if len(bytes.TrimSpace(in)) == 0 {
 		return nil, errors.New("the file is empty; " + restore)
@@ -181,7 +181,7 @@ func position(in []byte, dec *json.Decoder, err error) error {
 
 func parseValue(dec *json.Decoder, depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("objects are nested more than %d levels deep", maxDepth)
+		return nil, fmt.Errorf("objects are nested more than %d levels deep, the limit", maxDepth)
 	}
 	tok, err := dec.Token()
 	if err != nil {

@@ -75,7 +75,7 @@ func (h *Daemon) excludePeers(peers []primitives.PublicKey) error {
 	case h.front == nil:
 		return errors.New("this node has no peers: network.addr and network.boot_nodes are empty")
 	case len(peers) > maxExcluded:
-		return fmt.Errorf("%d peers to exclude, at most %d are possible", len(peers), maxExcluded)
+		return fmt.Errorf("the list has %d peers to exclude, the limit is %d", len(peers), maxExcluded)
 	case !isLoopback(h.network):
 		return fmt.Errorf("this node listens for peers at %v, which is not a loopback address: "+
 			"peers can be excluded only if all nodes run on this machine", h.network)

@@ -81,7 +81,7 @@ func (d *AccountData) Sign(key primitives.SecretKey) error {
 	d.AccountKey = key.PublicKey()
 	d.Payload = d.appendPayload(nil)
 	if len(d.Payload) > MaxAccountData {
-		return fmt.Errorf("account data has %d bytes, at most %d are allowed", len(d.Payload), MaxAccountData)
+		return fmt.Errorf("account data has %d bytes, the limit is %d", len(d.Payload), MaxAccountData)
 	}
 	d.Signature = key.Sign(d.Payload)
 	return nil
