@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// follower reads the chain's blocks. It records when each transfer is included, and when it is
-// FINAL: the transfer and all its receipts, including refunds, are executed in final blocks.
+// follower reads the chain's blocks. It records when a block includes each transfer, and when the
+// transfer is FINAL: the transfer and all its receipts, including refunds, are executed in final
+// blocks.
 type follower struct {
 	plan      *plan
 	blocks    chan observed
@@ -74,7 +75,7 @@ func (f *follower) begin() time.Time {
 	return f.start
 }
 
-// observe passes on a block. It is called on the chain's goroutine.
+// observe passes on a block. The node calls observe on the chain's goroutine.
 func (f *follower) observe(m *messages.BlockAccepted) {
 	if f.following.Load() {
 		f.blocks <- observed{m, time.Now()}
@@ -171,7 +172,7 @@ func (f *follower) wake() {
 	f.cond.Broadcast()
 }
 
-// room waits until enough returns true. It calls enough again after each signal of cond.
+// room waits until enough returns true. room calls enough again after each signal of cond.
 func (f *follower) room(enough func() bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +185,7 @@ func (f *follower) counts() counts {
 	return counts{at: time.Now(), included: f.included.Load(), final: f.final.Load(), blocks: f.made.Load(), chunks: f.busy.Load(), failed: f.failed.Load()}
 }
 
-// measure starts the measured time if on is true. Otherwise it ends it.
+// measure starts the measured time if on is true. If on is false, measure ends the measured time.
 func (f *follower) measure(on bool) {
 	f.data.Lock()
 	defer f.data.Unlock()

@@ -15,7 +15,7 @@ type use struct {
 func busy() use { return use{at: time.Now(), all: machineTime(), own: cpuTime()} }
 
 // others returns the share of the machine's processor time that other processes used between two
-// moments. It returns 0 if the share is unknown.
+// moments. others returns 0 if the share is unknown.
 func (u use) others(to use) float64 {
 	took := to.at.Sub(u.at) * time.Duration(runtime.NumCPU())
 	if u.all == 0 || to.all < u.all || took <= 0 {

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// tick is USER_HZ, the unit of /proc/stat. It is the same on all architectures that Go supports.
+// tick is USER_HZ, the unit of /proc/stat. USER_HZ has this value on all architectures that Go
+// supports.
 const tick = 10 * time.Millisecond
 
-// machineTime returns the non-idle processor time of all cores since boot. It includes time that a
-// hypervisor took.
+// machineTime returns the non-idle processor time of all cores since boot. The sum includes time
+// that a hypervisor took.
 func machineTime() (sum time.Duration) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {

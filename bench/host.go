@@ -29,8 +29,8 @@ type fullNode struct {
 	*daemon.Daemon
 	accounts int
 	base     primitives.Hash        // genesis hash, used as block hash in the transactions
-	keys     []primitives.SecretKey // account i has the key with index i modulo their number
-	first    primitives.Nonce       // the highest nonce that an earlier run may have used
+	keys     []primitives.SecretKey // account i has the key with index i modulo len(keys)
+	first    primitives.Nonce       // the highest nonce that a previous run on this state may have used
 }
 
 // The values that init writes. Even if blocks are produced as fast as possible, epochs and validity
@@ -97,8 +97,8 @@ func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory ui
 	return nil
 }
 
-// writeRecords writes the genesis records: the validator, the treasury, and each account with its
-// key.
+// writeRecords writes the genesis records: the validator, the treasury, and each account with the
+// account's key.
 func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err error) {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{workload.Validator}, Validators: 1, Shards: 1})
 	if err != nil {
@@ -137,7 +137,7 @@ func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err 
 	return out.Flush()
 }
 
-// stop stops the node. It returns an error if the stop takes too long.
+// stop stops the node. stop returns an error if that takes too long.
 func (n *fullNode) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -264,8 +264,8 @@ func (n *fullNode) transfer(from, to int, nonce primitives.Nonce) *primitives.Si
 	return primitives.NewSignedTransaction(t, key.Sign(hash[:]))
 }
 
-// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). Because of it, equal runs have
-// equal receivers.
+// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). With this function instead of a
+// random source, equal runs have equal receivers.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -284,8 +284,8 @@ func (t *transfers) at(i int) []byte {
 
 func (t *transfers) len() int { return len(t.ends) }
 
-// resident returns the resident memory of a process in bytes. It returns 0 if the system does not
-// report it.
+// resident returns the resident memory of a process in bytes. resident returns 0 if the system does
+// not report that memory.
 func resident(pid int) uint64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -56,8 +56,8 @@ func MeasureLimits(dir string) (l Limits, err error) {
 	return l, err
 }
 
-// perCall returns the processor time of one call. It is the best of several runs, because other
-// processes may use the machine.
+// perCall returns the processor time of one call. The result is the best of several runs, because
+// other processes may use the machine meanwhile.
 func perCall(run func(n int)) float64 {
 	n := 1
 	for {
@@ -107,7 +107,7 @@ func memoryRead() float64 {
 	return took
 }
 
-// fsync returns the median time of appending 64 KiB to a file and syncing it.
+// fsync returns the median time of appending 64 KiB to a file and syncing the file.
 func fsync(dir string) (float64, error) {
 	f, err := os.CreateTemp(dir, "troupe-bench-*")
 	if err != nil {

@@ -48,7 +48,7 @@ type LoadOptions struct {
 	CPUProfile io.Writer // receives a CPU profile of the measurement; nil: none
 }
 
-// Again implements load.Repeater. It returns 0 if the target does not repeat requests.
+// Again implements load.Repeater. Again returns 0 if the target does not repeat requests.
 func (l *loaded) Again() int {
 	if r, ok := l.Target.(load.Repeater); ok {
 		return r.Again()
@@ -66,9 +66,9 @@ type loaded struct {
 	notes   []string
 	close   func() error
 	// stats returns the number of transactions in blocks and the head's height. ok is false if
-	// these are unknown.
+	// number and height are unknown.
 	stats func(ctx context.Context) (included int, height primitives.Height, ok bool)
-	// heights returns data about the heights of a run. nil: the report does not contain them.
+	// heights returns data about the heights of a run. nil: the report does not contain heights.
 	heights func(ctx context.Context, from, to primitives.Height) (*load.Heights, error)
 }
 
@@ -116,8 +116,8 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 		}
 	}()
 	r.Target, r.Notes = t.subject, t.notes
-	// afresh closes the target and opens a new one. A target becomes slower with every trial,
-	// because its state grows.
+	// afresh closes the target and opens a new target of the same kind. A target becomes slower
+	// with every trial, because its state grows.
 	afresh := func() (_ *loaded, err error) {
 		if err, t = t.close(), nil; err != nil {
 			return nil, err
@@ -141,7 +141,7 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 	return r, nil
 }
 
-// open starts the target that the options name, or connects to it.
+// open starts the target that the options name, or connects to a running one.
 func (o *LoadOptions) open(ctx context.Context, w load.Workload) (*loaded, error) {
 	switch o.Target {
 	case "rpc":
@@ -156,7 +156,7 @@ func (o *LoadOptions) open(ctx context.Context, w load.Workload) (*loaded, error
 	return nil, fmt.Errorf("bench: the target %q is unknown, must be one of %v", o.Target, LoadTargets)
 }
 
-// measure runs the load at o.Rate or, if o.Search is set, searches for the knee. It adds the
+// measure runs the load at o.Rate or, if o.Search is set, searches for the knee. measure adds the
 // results to r.
 func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*loaded, error), r *load.Report) error {
 	plan := load.Plan{Rate: o.Rate, Arrival: o.Arrival, Warm: o.Warm, For: o.For, Grace: o.Timeout, Seed: o.Seed}
@@ -190,9 +190,9 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 		return nil
 	}
 	used := false
-	// young opens a new target if needed. It does so before each trial if the target starts
-	// quickly, and before each search if the target is a cluster. So all trials or searches start
-	// with a target of the same age, without load from earlier ones.
+	// young opens a new target before each trial if the target starts quickly, and before each
+	// search if the target is a cluster. So all trials or searches start with a target of the same
+	// age, without load from previous trials or searches.
 	soon := o.Target == "node" || o.Target == "shard"
 	young := func(n int) (err error) {
 		if used && (soon || n == 0 && o.Target == "cluster") {
@@ -244,7 +244,7 @@ func openRPC(ctx context.Context, o *LoadOptions, w load.Workload) (*loaded, err
 }
 
 // openChain connects to a chain by the URL of a node. close stops the processes that were started
-// for it.
+// for that chain.
 func openChain(ctx context.Context, o *LoadOptions, w load.Workload, s load.Subject, close func() error) (*loaded, error) {
 	c, err := load.OpenChain(ctx, load.ChainOptions{URL: o.URL, Funder: o.KeyFile, Workload: w, Accounts: o.Accounts, Fund: o.Fund, Connections: o.Connections,
 		Until: o.Until, Timeout: o.Timeout, Progress: o.Progress})

@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// clusterEpoch is the epoch length of a cluster in blocks. It is so large that usual runs end
-// within the first epoch.
+// clusterEpoch is the epoch length of a cluster in blocks. This length is so large that usual runs
+// end within the first epoch.
 const clusterEpoch = 5_000
 
 // clusterStart is the maximum time until a cluster has produced its first blocks.
@@ -74,8 +74,8 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 }
 
 // Bridge is the transport of a cluster in which half of the nodes use nearcore's protocol and the
-// other half libp2p. An additional node relays between them. It uses both transports and is no
-// validator.
+// other half libp2p. An additional node relays between them. This node uses the two transports and
+// is no validator.
 const Bridge = "bridge"
 
 // Transports lists the transports of a cluster.
@@ -98,8 +98,8 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 			last := &nodes[len(nodes)-1]
 			if second == "" {
 				// The bridge uses the same host as the other nodes. It announces each node at the
-				// address from which the node connected. If another process takes the port in
-				// between, the bridge fails to listen.
+				// address from which the node connected. If another process takes the port before
+				// the bridge listens, the bridge fails to listen.
 				second, _ = port(last.Network.Addr().String())
 			}
 			switch {

@@ -13,17 +13,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// nodeTarget is a complete node in this process. It calls the same functions as the node's RPC,
-// without HTTP.
+// nodeTarget is a complete node in this process. nodeTarget calls the functions that the node's RPC
+// calls, without HTTP.
 type nodeTarget struct {
-	n      *fullNode
-	lanes  int
-	mix    load.Workload
-	until  view.ExecutionLevel
-	nonces []atomic.Uint64 // last nonce by account; only the worker that took the account from free uses it
+	n     *fullNode
+	lanes int
+	mix   load.Workload
+	until view.ExecutionLevel
+	// last nonce by account; only the worker that took the account from free uses the account's
+	// entry
+	nonces []atomic.Uint64
 	free   chan int
 	shard  []int
-	far    [][]int // by shard index: indices of the accounts in other shards
+	far    [][]int // by shard index: indices of the accounts that are not in that shard
 	limit  func(context.Context) (context.Context, context.CancelFunc)
 }
 

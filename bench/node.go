@@ -112,7 +112,7 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// stop the node first: after that it observes no more blocks
+	// stop the node first: a stopped node observes no more blocks
 	defer func() { err = errors.Join(err, n.stop()); close(f.blocks) }()
 	r.Result.SetupSeconds = time.Since(start).Seconds()
 	o.Progress(0, "signatures")
@@ -127,7 +127,7 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	return r, nil
 }
 
-// onState measures on a stored state. It signs all transfers before the node starts, so that
+// onState measures on a stored state. onState signs all transfers before the node starts, so that
 // signing does not disturb the measurement.
 func (r *NodeReport) onState(ctx context.Context, o *NodeOptions, p *plan, f *follower) (err error) {
 	at, err := readState(o.State)
@@ -238,7 +238,7 @@ func (l *nodeLoad) wait(ctx context.Context, ended <-chan struct{}, d time.Durat
 	}
 }
 
-// send runs in each submitting goroutine. It submits the transfers of the goroutine's signers in
+// send runs in each submitting goroutine. send submits the transfers of the goroutine's signers in
 // order.
 func (l *nodeLoad) send(s int) {
 	o := l.o
@@ -254,7 +254,7 @@ func (l *nodeLoad) send(s int) {
 			})
 		}
 		due := time.Since(l.begun)
-		if o.Rate > 0 { // the latency begins at the due time, so that a slow node increases it
+		if o.Rate > 0 { // the latency begins at the due time, so that a slow node increases the latency
 			at := time.Duration(float64(i) / o.Rate * float64(time.Second))
 			if at > due {
 				l.submit(&batch)

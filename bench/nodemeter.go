@@ -138,7 +138,7 @@ func pauseQuantiles(from, to *metrics.Float64Histogram) (p99, longest float64) {
 }
 
 // written returns the bytes that the process has written to disks; 0 if the system does not report
-// it.
+// that number.
 func written() uint64 {
 	raw, err := os.ReadFile("/proc/self/io")
 	if err != nil {

@@ -73,9 +73,9 @@ const (
 
 // NodeShares relates the figures of a node benchmark to the measured limits of the machine.
 type NodeShares struct {
-	// processor time of a transfer, divided by that of one ed25519 verification
+	// processor time of a transfer, divided by the processor time of one ed25519 verification
 	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"`
-	// processor time of a transfer, divided by that of a hash of 64 bytes
+	// processor time of a transfer, divided by the processor time of a hash of 64 bytes
 	HashesPerTransfer float64 `json:"sha256_64B_times_per_transfer"`
 	// rate of transfers divided by the verification rate of all cores
 	OfVerifies float64 `json:"of_ed25519_verify_rate"`

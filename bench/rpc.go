@@ -27,11 +27,13 @@ type RPCOptions struct {
 	Scenarios   []string `json:"scenarios"`     // names from RPCScenarios; empty: all scenarios that the node allows
 	Connections int      `json:"connections"`   // number of keep-alive connections; each has one request at a time
 	Accounts    int      `json:"accounts"`      // number of accounts of a node that is started
-	// State is a folder created by RunState. The node runs on it, and only reads are measured.
+	// State is a folder created by RunState. The node runs on that folder, and RunRPC measures only
+	// reads.
 	State  string `json:"state,omitempty"`
 	Memory uint64 `json:"memory_bytes,omitempty"` // memory for the tries with State; 0: the node's default
-	// Background is the number of transfers per second that are submitted during the other
-	// scenarios. Without them, blocks would be empty.
+	// Background is the number of transfers per second that the benchmark submits during the
+	// scenarios that do not submit transfers themselves. Without these transfers, blocks would be
+	// empty.
 	Background float64       `json:"background"`
 	Duration   time.Duration `json:"duration_ns"` // duration of each scenario
 	// transfers signed in advance, per second of each scenario that submits
@@ -59,7 +61,7 @@ type scenario struct {
 	run    func(l *rpcLoad, ctx context.Context, r *RPCResult) error
 }
 
-// scenarios lists all scenarios in the order in which they run.
+// scenarios lists all scenarios in the order in which the scenarios run.
 var scenarios = []scenario{
 	{name: "view_account", target: 60_000, p99: 10e-3, run: (*rpcLoad).viewAccount},
 	{name: "call_empty", token: true, run: (*rpcLoad).callEmpty},
@@ -386,7 +388,7 @@ func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
 		return err
 	}
 	// A reply only means that the node has received a transfer. No block includes the transfer yet,
-	// and it may be dropped without notice. So wait until the number of included transfers stops
+	// and the node may drop it without notice. So wait until the number of included transfers stops
 	// growing.
 	last, lastAt := before, time.Now()
 	for time.Since(lastAt) < time.Second {

@@ -23,7 +23,8 @@ type RPCResult struct {
 	Scenario    string  `json:"scenario"`
 	Connections int     `json:"connections"`
 	Seconds     float64 `json:"seconds"`
-	// processor time of this process: the load generator, and the node if it runs in this process
+	// processor time of this process: the load generator, plus the node if the node runs in this
+	// process
 	CPUSeconds float64 `json:"cpu_seconds"`
 	Requests   int     `json:"requests"`
 	PerSecond  float64 `json:"requests_per_second"`
@@ -33,8 +34,8 @@ type RPCResult struct {
 	Max        float64 `json:"max_seconds"`
 
 	BlocksPerSecond float64 `json:"blocks_per_second"`
-	// Included is the number of submitted transfers that blocks include. Their rate is measured
-	// from the first request to the last block.
+	// Included is the number of submitted transfers that blocks include. The rate of these
+	// transfers is measured from the first request to the last block.
 	Included          int     `json:"included,omitempty"`
 	IncludedSeconds   float64 `json:"included_seconds,omitempty"`
 	IncludedPerSecond float64 `json:"included_per_second,omitempty"`

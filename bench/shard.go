@@ -77,9 +77,9 @@ const (
 	mostWarm      = 400
 )
 
-// RunShard measures the application of chunks without a node, block after block. This includes
-// transactions, receipts, trie, outcomes and roots. It excludes the creation of the transactions.
-// Signatures are not checked.
+// RunShard measures the application of chunks without a node, block after block. The measured time
+// includes transactions, receipts, trie, outcomes and roots. It excludes the creation of the
+// transactions. Signatures are not checked.
 func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ type shardRun struct {
 	allocs, allocated uint64
 }
 
-// block creates the transactions of a block and applies them. Only the application is measured.
-// waits says whether receipts were delayed or buffered.
+// block creates the transactions of a block and applies the transactions. Only the application is
+// measured. waits says whether receipts were delayed or buffered.
 func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	txs := make([][]apply.Transaction, len(s.net.shards))
 	for i := range txs {
@@ -231,7 +231,7 @@ func (s *shardRun) measure(ctx context.Context) error {
 		if waits {
 			s.r.WaitingBlocks++
 			// use slightly smaller chunks from now on, so that delayed receipts fit into the next
-			// ones
+			// chunks
 			if !waited && s.o.Batch == 0 {
 				s.size = max(1, s.size*99/100)
 			}

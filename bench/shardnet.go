@@ -23,15 +23,15 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// shardNet applies chunks of shards without blocks. Each step applies one chunk of every shard. It
-// passes on receipts, congestion and bandwidth requests as block headers would.
+// shardNet applies chunks of shards without blocks. Each step applies one chunk of every shard.
+// shardNet passes on receipts, congestion and bandwidth requests as block headers would.
 type shardNet struct {
 	cfg    *parameters.RuntimeConfig
 	layout primitives.ShardLayout
 	height primitives.Height
 	price  primitives.Balance
 	limit  primitives.Gas
-	keys   []primitives.PublicKey   // account i has the key with index i modulo their number
+	keys   []primitives.PublicKey   // account i has the key with index i modulo len(keys)
 	shards []shard                  // shards by shard index
 	vm     *vm.VM                   // VM for contract calls; nil: there are only native transfers
 	tokens [][]primitives.AccountID // ids of the token contracts by shard index
@@ -100,7 +100,7 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 }
 
 // onState uses the state of a stored chain's last block. The chain's node stays open to load trie
-// nodes. It produces no blocks.
+// nodes. That node produces no blocks.
 func (n *shardNet) onState(o *ShardOptions, rng *rand.Rand) (err error) {
 	at, err := readState(o.State)
 	if err != nil {
@@ -117,8 +117,8 @@ func (n *shardNet) onState(o *ShardOptions, rng *rand.Rand) (err error) {
 	return nil
 }
 
-// load reads all accounts and keys of a chunk, so that they are in memory when the chunk is
-// applied.
+// load reads all accounts and keys of a chunk, so that these entries are in memory when the chunk
+// is applied.
 func (n *shardNet) load(txs []apply.Transaction, par apply.Par) error {
 	const batch = 32
 	errs := make([]error, (len(txs)+batch-1)/batch)
@@ -189,7 +189,7 @@ func (n *shardNet) state(names []int32) iter.Seq2[[]byte, []byte] {
 }
 
 // chunk returns transfers signed by accounts of a shard. The share cross of the transfers goes to
-// other shards. Signatures are empty, because they are not checked.
+// accounts of other shards. Signatures are empty, because the benchmark does not check signatures.
 func (n *shardNet) chunk(rng *rand.Rand, i, size int, cross float64) []apply.Transaction {
 	s := &n.shards[i]
 	out := make([]apply.Transaction, size)

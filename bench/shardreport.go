@@ -24,15 +24,16 @@ type ShardReport struct {
 }
 
 // ShardResult contains the figures. Rates are per wall-clock time. Rates with cpu in their names
-// are per processor time, which is independent of other load on the machine.
+// are per processor time, which is independent of the load of other programs on the machine.
 type ShardResult struct {
 	SetupSeconds float64 `json:"setup_seconds"`
 	Blocks       int     `json:"blocks"`
 	Transfers    int     `json:"transfers"`
 	Seconds      float64 `json:"seconds"`
 	CPUSeconds   float64 `json:"cpu_seconds"`
-	// LoadCPUSeconds is the processor time for loading the entries of each block before it is
-	// applied. It is set only for a stored state. The other figures do not include it.
+	// LoadCPUSeconds is the processor time for loading the entries of each block before the block
+	// is applied. LoadCPUSeconds is set only for a stored state. No other figure includes this
+	// time.
 	LoadCPUSeconds  float64 `json:"load_cpu_seconds,omitempty"`
 	BlocksPerSecond float64 `json:"blocks_per_second"`
 	PerSecond       float64 `json:"transfers_per_second"`
@@ -58,12 +59,12 @@ type ShardResult struct {
 
 // ShardShares relates the figures of a shard benchmark to the measured limits of the machine.
 type ShardShares struct {
-	// processor time of a transfer, divided by that of a hash of 64 bytes
+	// processor time of a transfer, divided by the processor time of a hash of 64 bytes
 	HashesPerTransfer float64 `json:"sha256_64B_times_per_transfer"`
-	// processor time of a transfer, divided by that of one ed25519 verification
+	// processor time of a transfer, divided by the processor time of one ed25519 verification
 	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"`
-	// processor time of a transfer, divided by that of one random memory read that depends on the
-	// previous one
+	// processor time of a transfer, divided by the processor time of one random memory read whose
+	// address depends on the previous read
 	ReadsPerTransfer float64 `json:"memory_reads_per_transfer"`
 	// OfVerifies is the number of transfers divided by the number of verifications in the same
 	// processor time.
@@ -83,9 +84,9 @@ const (
 )
 
 // scale estimates how much faster this machine applies chunks than the machine of the targets. On
-// that machine, half of the time is hashing, which scales with sha256. The other half scales with
-// ed25519, which is plain arithmetic. The estimate ignores memory latency, which matters for large
-// states.
+// that machine, half of the time is hashing, which scales with sha256. The rest of the time scales
+// with ed25519, which is plain arithmetic. The estimate ignores memory latency, which matters for
+// large states.
 func scale(l *Limits) float64 {
 	return 2 / (l.SHA256Seconds/targetSHA256 + l.ED25519Seconds/targetED25519)
 }

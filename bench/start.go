@@ -111,7 +111,7 @@ func medians(all []StartResult) (m StartResult) {
 	return m
 }
 
-// startOnce creates a chain in a new folder, runs it twice and removes the folder.
+// startOnce creates a chain in a new folder, runs that chain twice and removes the folder.
 func startOnce(ctx context.Context, o *StartOptions) (_ *StartResult, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "troupe-bench-*")
 	if err != nil {
@@ -185,7 +185,7 @@ func startOnce(ctx context.Context, o *StartOptions) (_ *StartResult, err error)
 const loopback = "127.0.0.1"
 
 // freePort returns an address of this machine with a free port. If another process takes the port
-// before it is used, the run fails.
+// before the node listens on it, the run fails.
 func freePort(of string) (string, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(of, "0"))
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 // StateOptions configure RunState.
 type StateOptions struct {
-	Dir      string `json:"dir"` // folder to create; it must not exist yet
+	Dir      string `json:"dir"` // folder to create; the folder must not exist yet
 	Accounts int    `json:"accounts"`
 	Memory   uint64 `json:"memory_bytes"` // memory for the tries; 0: the node's default
 	Commit   string `json:"-"`
@@ -51,7 +51,7 @@ type StateResult struct {
 	DiskBytes         uint64  `json:"disk_bytes"`
 	ResidentBytes     uint64  `json:"resident_bytes"` // resident memory at the end
 	// ValueMicros is the processor time to read the value of a random account from the store.
-	// LookUpMicros is the part of it for the lookup in the index.
+	// LookUpMicros is the part of that time for the lookup in the index.
 	ValueMicros  float64 `json:"value_us"`
 	LookUpMicros float64 `json:"look_up_us"`
 }
@@ -59,11 +59,11 @@ type StateResult struct {
 // stateFile is a file in the chain's folder with the options of RunState.
 const stateFile = "bench.json"
 
-// storedState is the content of stateFile: how the state was created, and what was done with it.
+// storedState is the content of stateFile: how the state was created, and which runs have used it.
 type storedState struct {
 	Accounts int
 	Time     time.Time
-	Runs     int // number of earlier runs that sent transfers on this chain
+	Runs     int // number of previous runs that sent transfers on this chain
 	Genesis  primitives.Hash
 }
 
@@ -152,7 +152,7 @@ func (x *StateResult) look(n *fullNode) error {
 // runNonces is the maximum number of nonces of a key that one run uses.
 const runNonces = 200_000
 
-// openState runs the node of a stored state. If grow is not nil, it first creates the state.
+// openState runs the node of a stored state. If grow is not nil, openState first creates the state.
 func openState(dir string, at *storedState, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) (*fullNode, error) {
 	n := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)), first: primitives.Nonce(at.Runs) * runNonces}
 	spread(len(n.keys), func(i int) { n.keys[i] = keyOf(i) })
@@ -161,7 +161,7 @@ func openState(dir string, at *storedState, memory uint64, rpc string, observe f
 }
 
 // reopenState starts a node on a state that an earlier benchmark has stored in dir, and counts the
-// run in that state, because its transfers change the state.
+// run in that state, because the transfers of the run change the state.
 func reopenState(dir string, memory uint64, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
 	at, err := readState(dir)
 	if err != nil {

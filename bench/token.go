@@ -28,12 +28,13 @@ const (
 	// mostCalls exceeds the number of calls, with their receipts and refunds, that fit into a chunk
 	// of 1 PGas.
 	mostCalls = 700
-	// maxContracts is the maximum number of tokens of a shard. All accounts hold each of them.
+	// maxContracts is the maximum number of tokens of a shard. Each account holds each of these
+	// tokens.
 	maxContracts = 100
 )
 
-// tokenOf returns the account of the n-th token in an account's shard. Both names begin with the
-// same letter.
+// tokenOf returns the account of the n-th token in an account's shard. The names of the account and
+// the token begin with the same letter.
 func tokenOf(account primitives.AccountID, n int) primitives.AccountID {
 	if n == 0 {
 		return account[:1] + "token.w"
@@ -44,7 +45,7 @@ func tokenOf(account primitives.AccountID, n int) primitives.AccountID {
 // pair is a key and its value in the contract's storage.
 type pair struct{ key, value []byte }
 
-// token is a token contract and the balances of its holders.
+// token is a token contract and the balances of the token's holders.
 type token struct {
 	id      primitives.AccountID
 	account primitives.Account
@@ -66,7 +67,8 @@ func newToken(id primitives.AccountID, holders int, amount primitives.Balance) *
 	return t
 }
 
-// newPlain returns the contract whose methods do almost nothing, with the entry that they read.
+// newPlain returns the contract whose methods do almost nothing, with the storage entry that these
+// methods read.
 func newPlain(id primitives.AccountID, amount primitives.Balance) *token {
 	t := &token{id: id, code: contracts.Plain(), data: []pair{{[]byte(contracts.PlainKey), balance(1)}}}
 	t.settle(amount)
@@ -80,7 +82,7 @@ func newHog(id primitives.AccountID, amount primitives.Balance) *token {
 	return t
 }
 
-// settle creates the contract's account, with the storage usage of its code and data.
+// settle creates the contract's account, with the storage usage of the contract's code and data.
 func (t *token) settle(amount primitives.Balance) {
 	t.account = primitives.Account{Amount: amount, StorageUsage: 100 + uint64(len(t.code)), Version: primitives.AccountV1}
 	t.account.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(t.code)}

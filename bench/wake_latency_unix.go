@@ -15,7 +15,7 @@ import (
 )
 
 // wake measures the time from sending a byte until a waiting thread has received it, as half of a
-// round trip. It returns the median on an idle machine, and the 99th percentile while another
+// round trip. The results are the median on an idle machine, and the 99th percentile while another
 // thread computes. Nodes on one machine wait in this way for each message.
 func wake() (median, late float64, err error) {
 	// Use enough threads that a woken thread does not wait for the Go scheduler.
@@ -86,7 +86,7 @@ func roundTrips(fd int) ([]time.Duration, error) {
 			if n == 1 {
 				break
 			}
-			if err == nil { // the other process has ended, so the read did not end a round trip
+			if err == nil { // the child process has ended, so the read did not end a round trip
 				return nil, io.ErrUnexpectedEOF
 			}
 			if err != unix.EINTR {

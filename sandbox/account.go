@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Account is an account id with a key. It is not bound to a world. It can sign in the world that
-// created it and in all worlds that continue from that world. A zero Key signs nothing; see
-// World.Impersonate.
+// Account is an account id with a key. An Account is not bound to one world: it can sign in the
+// world that created it and in all worlds that continue from that world. A zero Key signs nothing;
+// see World.Impersonate.
 type Account struct {
 	ID  primitives.AccountID
 	Key primitives.SecretKey
@@ -21,8 +21,8 @@ type Account struct {
 // Near returns the account "near", which exists in the genesis and holds most of the tokens.
 func Near() *Account { return Named("near") }
 
-// Named returns the account with that id and the key that Create gives it. It does not create the
-// account. The key is derived from the id, so it is no secret.
+// Named returns the account with that id and the key that Create gives it. Named does not create
+// the account. The key is derived from the id, so the key is no secret.
 func Named(id primitives.AccountID) *Account {
 	return &Account{id, primitives.TestKey(id)}
 }
@@ -35,7 +35,8 @@ func (a *Account) KeyFile() []byte {
 }
 
 // Create creates an account with a balance and one full access key, the key of Named. If the
-// account exists, it gets this balance and this key, and keeps its contract, data and other keys.
+// account exists, the account gets this balance and this key, and keeps its contract, its data and
+// its existing keys.
 func (w *World) Create(ctx context.Context, id primitives.AccountID, amount primitives.Balance) (*Account, error) {
 	if _, err := primitives.ParseAccountID(string(id)); err != nil {
 		return nil, fmt.Errorf("sandbox: create %q: %w", id, err)
@@ -48,7 +49,7 @@ func (w *World) AddKey(ctx context.Context, id primitives.AccountID) (*Account, 
 	return w.endow(ctx, id, nil)
 }
 
-// endow gives an account the key of Named. If amount is not nil, it also sets the balance.
+// endow gives an account the key of Named. If amount is not nil, endow also sets the balance.
 func (w *World) endow(ctx context.Context, id primitives.AccountID, amount *primitives.Balance) (*Account, error) {
 	a := Named(id)
 	key := a.Key.PublicKey().Handle()
@@ -84,7 +85,8 @@ func (w *World) endow(ctx context.Context, id primitives.AccountID, amount *prim
 	return a, nil
 }
 
-// Account returns an account at the head. It returns ErrNoAccount if the account does not exist.
+// Account returns an account at the head. Method Account returns ErrNoAccount if the account does
+// not exist.
 func (w *World) Account(id primitives.AccountID) (primitives.Account, error) {
 	return w.account(view.BlockRef{}, id)
 }

@@ -36,8 +36,8 @@ type Event struct {
 // eventPrefix is the prefix of a log that is an event.
 const eventPrefix = "EVENT_JSON:"
 
-// Events returns the events among the logs. It leaves out logs of receipts that failed, because
-// their effects are void, and logs that are not valid events.
+// Events returns the events among the logs. Events leaves out logs of receipts that failed, because
+// the effects of such receipts are void, and logs that are not valid events.
 func (o *Outcome) Events() (out []Event) {
 	for of := range outcomes(o.Whole) {
 		if of.Outcome.Status.Kind == primitives.StatusFailure {
@@ -78,7 +78,7 @@ func outcomes(of *view.FinalOutcome) func(func(*view.OutcomeProof) bool) {
 // transaction. One block is enough unless receipts are delayed.
 const maxRefundBlocks = 100
 
-// Send signs and submits a transaction. It produces blocks until the transaction and all its
+// Send signs and submits a transaction. Send produces blocks until the transaction and all its
 // receipts, including gas refunds, are executed. After that, Balance returns final amounts. If the
 // transaction fails on the chain, Send returns a *CallError together with the outcome.
 func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
@@ -98,9 +98,9 @@ func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, 
 	return result(hash, out, what)
 }
 
-// Simulate returns what Send would return. It runs the transaction on the state of the head and
-// changes nothing. by.Key may be zero. In that case the transaction names one of the account's full
-// access keys and has no valid signature.
+// Simulate returns what Send would return. Simulate runs the transaction on the state of the head
+// and changes nothing. by.Key may be zero. In that case the transaction names one of the account's
+// full access keys and has no valid signature.
 func (w *World) Simulate(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
 	what := fmt.Sprintf("simulated transaction from %s to %s", by.ID, to)
 	tx, hash, err := w.transaction(by, to, actions)
@@ -230,8 +230,9 @@ func (w *World) Transfer(ctx context.Context, from *Account, to primitives.Accou
 	return w.Send(ctx, from, to, &primitives.Transfer{Deposit: amount})
 }
 
-// View calls a method without a transaction and decodes its result as JSON into into. If into is
-// nil, the result is ignored. If into is a *[]byte, it receives the result unchanged.
+// View calls a method without a transaction and decodes the method's result as JSON into the
+// argument into. If into is nil, View ignores the result. If into is a *[]byte, it receives the
+// result unchanged.
 func (w *World) View(contract primitives.AccountID, method string, args, into any) error {
 	return w.view(view.BlockRef{}, contract, method, args, into)
 }

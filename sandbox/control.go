@@ -40,10 +40,11 @@ func (w *World) Impersonate(id primitives.AccountID) (*Account, error) {
 	return &Account{ID: id}, nil
 }
 
-// Reorganise replaces the last blocks of the chain, including the head, by another branch. blocks
-// is the number of replaced blocks. The branch is one block longer and contains none of their
-// transactions. They return to the pool, and later blocks include them. Reorganise returns the head
-// of the branch and the replaced blocks. Final blocks cannot be replaced.
+// Reorganise replaces the last blocks of the chain, including the head, by a new branch. blocks is
+// the number of replaced blocks. The branch is one block longer than the blocks that it replaces,
+// and contains none of their transactions. These transactions return to the pool, and the blocks
+// after the branch include them. Reorganise returns the head of the branch and the replaced blocks.
+// Final blocks cannot be replaced.
 func (w *World) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error) {
 	r, err := w.chain.Backend().Reorganise(ctx, blocks)
 	if err != nil {
@@ -54,7 +55,7 @@ func (w *World) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised
 }
 
 // MissChunks makes the next blocks contain no new chunks of the given shards, or of any shard if
-// none is given. blocks is the number of such blocks; 0 ends the effect of an earlier call.
+// none is given. blocks is the number of such blocks; 0 ends the effect of the previous call.
 func (w *World) MissChunks(ctx context.Context, blocks uint64, shards ...primitives.ShardID) error {
 	_, err := w.chain.Backend().MissChunks(ctx, &view.MissChunks{Shards: shards, Blocks: blocks})
 	return w.wrap(err, "miss chunks of %d blocks", blocks)

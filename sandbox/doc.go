@@ -1,11 +1,12 @@
 // Package sandbox runs a private chain in this process, for tests of contracts. It needs no socket
-// and no other process. Each test can have its own world: a chain that continues from another one
-// independently of it. A world is created in about a millisecond, has the complete state of its
-// parent, and its changes are invisible to other worlds. New and ForTest end with a test.
+// and no other process. Each test can have its own world: a chain that continues from a block of a
+// parent chain, independently of the parent. A world is created in about a millisecond and has the
+// complete state of its parent. Changes in a world are invisible to all other worlds. New and
+// ForTest end with a test.
 //
-// The package contains a whole node. It adds 98 modules and 418 lines of go.sum to a module that
+// The package contains a whole node. So it adds 98 modules and 418 lines of go.sum to a module that
 // imports it, and the first build needs a C compiler and some four minutes of processor time.
-// Package sandbox/external starts the program troupe instead and adds none.
+// Package sandbox/external starts the program troupe instead and adds no module.
 //
 //	in      code and calls of contracts, transactions, time
 //	out     outcomes with events and gas, results of views, traces, blocks; JSON-RPC by Serve

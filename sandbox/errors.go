@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Errors of this package, for errors.Is. Other errors have these types. *CallError,
-// *primitives.InvalidTxError: a transaction or contract failed. *view.LookupError: the chain does
-// not have a block or transaction. *view.SandboxError: the sandbox refuses a request.
+// Errors of this package, for errors.Is. An error that is none of these has one of the following
+// types. *CallError, *primitives.InvalidTxError: a transaction or contract failed.
+// *view.LookupError: the chain does not have a block or transaction. *view.SandboxError: the
+// sandbox refuses a request.
 var (
 	// ErrEnded means that the world has ended or the sandbox was closed.
 	ErrEnded = errors.New("the world has ended")
@@ -23,16 +24,16 @@ var (
 	ErrFork = fork.ErrAway
 )
 
-// CallError reports that a transaction or a view call failed on the chain. It unwraps to nearcore's
-// error: *primitives.ActionError or *primitives.InvalidTxError, and *primitives.FunctionCallError if
-// a contract failed. So errors.Is finds tags such as primitives.ActionAccountDoesNotExist and
-// primitives.CallExecution.
+// CallError reports that a transaction or a view call failed on the chain. A CallError unwraps to
+// nearcore's error: *primitives.ActionError or *primitives.InvalidTxError, and
+// *primitives.FunctionCallError if a contract failed. So errors.Is finds tags such as
+// primitives.ActionAccountDoesNotExist and primitives.CallExecution.
 type CallError struct {
 	What    string
 	Failure string // the failure as JSON, as in the RPC
 	Logs    []string
-	// Message is the text of a contract's panic or of a host function's error. It is empty if no
-	// contract failed while it ran.
+	// Message is the text of a contract's panic or of a host function's error. Message is empty if
+	// no contract failed while it ran.
 	Message string
 
 	cause error
@@ -46,7 +47,7 @@ func (e *CallError) Error() string {
 	return e.What + " has failed: " + e.Failure
 }
 
-// Unwrap returns nearcore's error. It returns nil if this program does not know the form of the
+// Unwrap returns nearcore's error. Unwrap returns nil if this program does not know the form of the
 // failure.
 func (e *CallError) Unwrap() error { return e.cause }
 
@@ -65,7 +66,7 @@ func txFailure(what string, failure []byte, logs []string) *CallError {
 	return e
 }
 
-// wrap adds the failed operation to an error. If the world has ended, it also adds ErrEnded.
+// wrap adds the failed operation to an error. If the world has ended, wrap also adds ErrEnded.
 func (w *World) wrap(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

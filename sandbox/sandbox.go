@@ -41,18 +41,18 @@ type Options struct {
 
 	// A fork.
 
-	// Fork is a block of another chain that this chain continues: URL, URL@HEIGHT, URL@HASH or
-	// URL@tx:HASH, where URL is the JSON-RPC of a node. Shards and EpochLength must not be set with
-	// it.
+	// Fork names the block of a foreign chain from which the sandbox's chain continues: URL,
+	// URL@HEIGHT, URL@HASH or URL@tx:HASH, where URL is the JSON-RPC of a node. Shards and
+	// EpochLength must not be set together with Fork.
 	Fork string
 	// ForkTimeout limits each request to that node; a request is tried four times. 0: 10 s.
 	ForkTimeout time.Duration
-	// ForkCache is a folder that stores the replies of that node for later runs. If it is empty,
-	// the replies are stored with the chain in Dir; without Dir they are not stored.
+	// ForkCache is a folder that stores the replies of that node for later runs. If ForkCache is
+	// empty, the replies are stored with the chain in Dir; without Dir, the replies are not stored.
 	ForkCache string
 }
 
-// check returns an error if options contradict each other.
+// check returns an error if two options contradict each other.
 func (o *Options) check() (spec fork.Spec, err error) {
 	switch {
 	case o.Shards < 0 || o.Shards > home.MaxShards:
@@ -118,8 +118,9 @@ func New(t TB, options ...Options) *Sandbox {
 	return s
 }
 
-// Start creates a chain, or continues the one in Options.Dir. It produces blocks only when there is
-// something to execute. ctx limits the start, not the sandbox. The caller must call Close.
+// Start creates a chain, or continues the chain in Options.Dir. The sandbox produces blocks only
+// when there is something to execute. ctx limits the start, not the sandbox. The caller must call
+// Close.
 func Start(ctx context.Context, o Options) (s *Sandbox, err error) {
 	spec, err := o.check()
 	if err != nil {
@@ -167,7 +168,7 @@ func Start(ctx context.Context, o Options) (s *Sandbox, err error) {
 	return s, nil
 }
 
-// makeHome creates the files of a chain, unless they exist, and reads them.
+// makeHome creates the files of a chain, unless the files exist, and reads them.
 func makeHome(ctx context.Context, dir string, o *Options, spec fork.Spec) (*home.Home, error) {
 	hm, err := home.Load(dir)
 	old := err == nil
@@ -192,7 +193,7 @@ func makeHome(ctx context.Context, dir string, o *Options, spec fork.Spec) (*hom
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	c := hm.Config
-	if c.RPC == nil { // its limits apply to calls in this process too; no socket listens
+	if c.RPC == nil { // the limits of the RPC apply to calls in this process too; no socket listens
 		if err = c.AddRPC(); err != nil {
 			return nil, fmt.Errorf("sandbox: %w", err)
 		}
@@ -238,8 +239,8 @@ func startNode(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) {
 // Close ends all worlds and stops the node. Further calls return the same result.
 func (s *Sandbox) Close() error { return s.close() }
 
-// World is one chain: the sandbox's first chain, or one that continues from another. Safe for
-// concurrent use.
+// World is one chain: the sandbox's first chain, or a chain that continues from a block of another
+// world. Safe for concurrent use.
 type World struct {
 	chain *daemon.Instance
 
@@ -257,8 +258,8 @@ func newWorld(r *daemon.Instance, actFor []primitives.AccountID) *World {
 	return &World{chain: r, nonces: map[signer]primitives.Nonce{}, actFor: actFor}
 }
 
-// New creates a world that continues from the head of this one, with its accounts, contracts and
-// clock. The new world does not get transactions that no block of this world includes yet.
+// New creates a world that continues from the head of w, with the accounts, contracts and clock of
+// w. The new world does not get transactions that no block of this world includes yet.
 func (w *World) New(ctx context.Context) (*World, error) { return w.from(ctx, "") }
 
 // NewAt creates a world that continues from a snapshot of this one.
@@ -267,7 +268,7 @@ func (w *World) NewAt(ctx context.Context, snapshot string) (*World, error) {
 }
 
 // ForTest creates a world as New does. The world ends after the test and its subtests. If ForTest
-// cannot create it, the test fails at once.
+// cannot create the world, the test fails at once.
 func (w *World) ForTest(t TB) *World {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
@@ -301,16 +302,17 @@ func (w *World) from(ctx context.Context, snapshot string) (*World, error) {
 	return x, nil
 }
 
-// End ends a world and all worlds that continue from it, and frees their memory. The first chain
-// ends with Sandbox.Close instead.
+// End ends a world and all worlds that continue from that world, and frees the memory of all of
+// them. The first chain ends with Sandbox.Close instead.
 func (w *World) End() error { return w.chain.End() }
 
 // Head returns the last block.
 func (w *World) Head() view.At { return w.chain.Backend().Head() }
 
-// Serve makes the world reachable for other programs. It returns the URL of its JSON-RPC; the
-// console is at /console below that URL. The first call for any world opens the listener at addr
-// (empty: a free port of 127.0.0.1), which serves all worlds until the sandbox is closed.
+// Serve makes the world reachable for other programs. The result is the URL of the world's
+// JSON-RPC; the console is at /console below that URL. The first call for any world opens the
+// listener at addr (empty: a free port of 127.0.0.1), which serves all worlds until the sandbox is
+// closed.
 func (w *World) Serve(addr string) (url string, err error) {
 	if addr == "" {
 		addr = "127.0.0.1:0"

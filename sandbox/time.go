@@ -25,7 +25,7 @@ func (w *World) SetTime(ctx context.Context, t time.Time) error {
 	return err
 }
 
-// Freeze stops the clock if still is true. Otherwise it lets the clock run again.
+// Freeze stops the clock if still is true. If still is false, Freeze lets the clock run again.
 func (w *World) Freeze(ctx context.Context, still bool) error {
 	_, err := w.clock(ctx, &view.SetClock{Frozen: &still})
 	return err
@@ -42,8 +42,8 @@ func (w *World) Mine(ctx context.Context, blocks uint64) (view.At, error) {
 	return at, w.wrap(err, "mine %d blocks", blocks)
 }
 
-// FastForward advances the chain by a number of heights, and the clock by the time that they would
-// take.
+// FastForward advances the chain by a number of heights, and the clock by the time that these
+// heights would take.
 func (w *World) FastForward(ctx context.Context, heights uint64) error {
 	return w.wrap(w.chain.Backend().FastForward(ctx, heights), "go forward %d heights", heights)
 }
@@ -54,15 +54,15 @@ func (w *World) NextEpoch(ctx context.Context) (view.At, error) {
 	return at, w.wrap(err, "go to the next epoch")
 }
 
-// Snapshot makes the head a snapshot with the given name. It replaces an existing snapshot of that
-// name.
+// Snapshot makes the head a snapshot with the given name. The new snapshot replaces an existing
+// snapshot of the same name.
 func (w *World) Snapshot(ctx context.Context, name string) error {
 	_, err := w.chain.Backend().TakeSnapshot(ctx, name)
 	return w.wrap(err, "take snapshot %q", name)
 }
 
 // Revert rolls the chain back to a snapshot. The snapshot can be used again. Worlds that continue
-// from a later block end.
+// from a block above the snapshot end.
 func (w *World) Revert(ctx context.Context, name string) error {
 	_, err := w.chain.Backend().Revert(ctx, name)
 	if err == nil {

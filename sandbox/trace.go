@@ -13,15 +13,15 @@ import (
 )
 
 // Trace is the record of a transaction's execution: its receipts, calls of contracts, host
-// functions with their gas, and accessed storage. WriteText prints it as `troupe trace` does. Its
-// Profile is a file for speedscope.app.
+// functions with their gas, and accessed storage. WriteText prints it as `troupe trace` does. The
+// field Profile is a file for speedscope.app.
 type Trace = trace.Report
 
 // Profile is the gas that transactions burnt, summed by host function and by contract function.
 type Profile = trace.Sum
 
-// Trace traces a transaction of this world. It applies the chunks with the transaction's receipts
-// again. The world does not change.
+// Trace traces a transaction of this world. Method Trace applies the chunks with the transaction's
+// receipts again. The world does not change.
 func (w *World) Trace(ctx context.Context, hash primitives.Hash) (*Trace, error) {
 	if w.chain.Ended() {
 		return nil, fmt.Errorf("sandbox: trace transaction %v: %w", hash, ErrEnded)
@@ -37,7 +37,7 @@ func (w *World) Trace(ctx context.Context, hash primitives.Hash) (*Trace, error)
 	return out, nil
 }
 
-// profiles counts the calls of Profile, to give each a tag of its own.
+// profiles counts the calls of Profile, to give each call a tag of its own.
 var profiles atomic.Uint64
 
 // Profile adds up the gas that transactions of this world burnt, by cause.

@@ -31,8 +31,7 @@ type ChainOptions struct {
 	Progress    func(part float64, what string)
 }
 
-// Chain is a Target that calls a node by JSON-RPC. It is safe for concurrent use with different
-// lanes.
+// Chain is a Target that calls a node by JSON-RPC. Concurrent calls with different lanes are safe.
 type Chain struct {
 	o      ChainOptions
 	c      *Client
@@ -119,7 +118,7 @@ func (t *Chain) Close() {
 	t.c.Close()
 }
 
-// Lanes implements Target. It returns the number of concurrent operations.
+// Lanes implements Target. The result is the number of concurrent operations.
 func (t *Chain) Lanes() int {
 	if t.o.Workload.Reads() {
 		return t.o.Connections
@@ -143,7 +142,7 @@ func (t *Chain) boundaries(ctx context.Context) ([]string, error) {
 	return nil, errors.New("load: the node's protocol configuration has no shard layout")
 }
 
-// Do implements Target. It performs the operation with the given number.
+// Do implements Target. Do performs the operation with the given number.
 func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 	if t.reads != nil {
 		return t.c.ask(ctx, t.reads[int(scatter(number)%uint64(len(t.reads)))], func([]byte) error { return nil })
@@ -172,8 +171,8 @@ func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 	return err
 }
 
-// send submits a transaction and waits for the level ChainOptions.Until. It returns an error if the
-// transaction failed.
+// send submits a transaction and waits for the level ChainOptions.Until. send returns an error if
+// the transaction failed.
 func (t *Chain) send(ctx context.Context, tx *primitives.SignedTransaction) error {
 	body := append(make([]byte, 0, 512), `{"jsonrpc":"2.0","id":"bench","method":"send_tx","params":{"signed_tx_base64":"`...)
 	body = base64.StdEncoding.AppendEncode(body, tx.AppendBorsh(nil))
@@ -200,7 +199,7 @@ func (t *Chain) await(ctx context.Context, body []byte) error {
 
 // questions sets the requests of the workload that only reads. A request occurs in the list in
 // proportion to its frequency. Requests name the block at the start of the run, so that every node
-// can answer them.
+// can answer the requests.
 func (t *Chain) questions(ctx context.Context) error {
 	var b struct {
 		Chunks []struct {
@@ -251,11 +250,11 @@ func question(method string, params any) []byte {
 	return b
 }
 
-// metrics is the HTTP client for /metrics. It connects by IPv4 or IPv6.
+// metrics is the HTTP client for /metrics. This client connects by IPv4 or IPv6.
 var metrics = fasthttp.Client{DialDualStack: true}
 
 // Included returns the number of transactions that the node has included in blocks since its start,
-// according to its metrics. It returns false if the metrics do not contain this number.
+// according to its metrics. Included returns false if the metrics do not contain this number.
 func (t *Chain) Included() (int, bool) {
 	_, reply, err := metrics.GetTimeout(nil, strings.TrimSuffix(t.o.URL, "/")+"/metrics", 5*time.Second)
 	if err != nil {

@@ -48,8 +48,8 @@ var errNoAnswer = errors.New("there was no answer in time")
 // maxReply is the maximum size of a reply in bytes.
 const maxReply = 64 << 20
 
-// NewClient returns a client with at most the given number of connections. It connects at the first
-// request.
+// NewClient returns a client with at most the given number of connections. The client connects at
+// its first request.
 func NewClient(rawURL string, connections int, timeout time.Duration) (*Client, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -75,7 +75,7 @@ func NewClient(rawURL string, connections int, timeout time.Duration) (*Client, 
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// success is the start of a reply with a result, both of troupe and of neard.
+// success is the start of a reply with a result. troupe and neard send the same start.
 var success = []byte(`{"jsonrpc":"2.0","result":`)
 
 // ask sends a request and calls f with the reply, which is valid only during the call. If the reply
@@ -106,7 +106,7 @@ func (c *Client) ask(ctx context.Context, body []byte, f func(reply []byte) erro
 }
 
 // failure handles a reply that does not begin with success. The reply contains an error, or a
-// result in another formatting.
+// result in a formatting other than that of success.
 func failure(status int, reply []byte, f func([]byte) error) error {
 	var r struct {
 		Result json.RawMessage
@@ -131,7 +131,7 @@ func failure(status int, reply []byte, f func([]byte) error) error {
 	return f(reply)
 }
 
-// Call calls a method and decodes its result.
+// Call calls a method and decodes the result.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "bench", "method": method, "params": params})
 	if err != nil {
@@ -158,8 +158,8 @@ type Status struct {
 	} `json:"sync_info"`
 }
 
-// Status calls the method status. It returns ErrNotNode with an excerpt of the reply if the server
-// is not a NEAR node.
+// Status calls the method status. Status returns ErrNotNode with an excerpt of the reply if the
+// server is not a NEAR node.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	var s Status
 	err := c.Call(ctx, "status", []any{}, &s)
@@ -172,8 +172,8 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return &s, nil
 }
 
-// base returns the hash of a final block, for transactions. The head is not used, because it might
-// not become final.
+// base returns the hash of a final block, for transactions. base does not return the head's hash,
+// because the head might not become final.
 func (c *Client) base(ctx context.Context) (primitives.Hash, error) {
 	var b struct {
 		Header struct{ Hash primitives.Hash }
@@ -188,7 +188,7 @@ func (c *Client) accessKey(ctx context.Context, id primitives.AccountID, key pri
 	var k struct {
 		Nonce      primitives.Nonce
 		Permission json.RawMessage
-		Error      string // error text of older nodes if the key does not exist
+		Error      string // nodes that are older than structured errors send this text if the key does not exist
 	}
 	err = c.Call(ctx, "query", map[string]string{"request_type": "view_access_key", "finality": "optimistic", "account_id": string(id), "public_key": key.String()}, &k)
 	var e *RPCError
@@ -198,7 +198,7 @@ func (c *Client) accessKey(ctx context.Context, id primitives.AccountID, key pri
 	return k.Nonce, string(k.Permission) == `"FullAccess"`, err == nil, err
 }
 
-// amount returns the balance of an account. ok is false if it does not exist.
+// amount returns the balance of an account. ok is false if the account does not exist.
 func (c *Client) amount(ctx context.Context, id primitives.AccountID) (amount primitives.Balance, ok bool, err error) {
 	var a struct{ Amount string }
 	err = c.Call(ctx, "query", map[string]string{"request_type": "view_account", "finality": "optimistic", "account_id": string(id)}, &a)

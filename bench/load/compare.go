@@ -11,28 +11,28 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Comparison is the result of Compare. It contains each figure of both reports, with a confidence
-// interval of their ratio. For phases the intervals are computed by bootstrap: seconds are drawn
-// from each report with replacement, together with all operations due in them. Whole seconds are
-// drawn because operations that are close in time are correlated. For knees the intervals are
-// Welch's intervals over the runs.
+// Comparison is the result of Compare. A Comparison contains each figure of the two reports, with a
+// confidence interval of the ratio of their values. For phases, Compare computes the intervals by
+// bootstrap: it draws seconds from each report with replacement, together with all operations due
+// in these seconds. Whole seconds are drawn because operations that are close in time are
+// correlated. For knees the intervals are Welch's intervals over the runs.
 type Comparison struct {
 	A, B *Report
 	Rows []Row
 }
 
-// Row is one figure, as both reports have it.
+// Row is one figure, with its value in each of the two reports.
 type Row struct {
 	Name     string
 	A, B     float64
-	Ratio    float64    // result of report B divided by that of report A
+	Ratio    float64    // result of report B divided by the result of report A
 	Interval [2]float64 // 95 % confidence interval of the ratio; {0, 0}: not enough data
 	Method   string     // name of the statistical method: bootstrap or Welch
 	Lower    bool       // true: a lower value is better
 }
 
-// Differs returns whether the confidence interval of the ratio excludes 1: the reports differ by
-// more than chance.
+// Differs returns whether the confidence interval of the ratio excludes 1: the two reports differ
+// by more than chance.
 func (r *Row) Differs() bool {
 	return r.Interval != [2]float64{} && (r.Interval[0] > 1 || r.Interval[1] < 1)
 }
@@ -42,7 +42,7 @@ const (
 	leastParts = 5 // minimum number of seconds or runs for a confidence interval
 )
 
-// ErrUnlike means that two reports measured different loads, so that they cannot be compared.
+// ErrUnlike means that two reports measured different loads, so that Compare cannot compare them.
 var ErrUnlike = errors.New("the reports measure different loads")
 
 // Compare compares two reports of the same load, phase by phase, and their knees. It returns
@@ -82,7 +82,8 @@ func Compare(a, b *Report) (*Comparison, error) {
 	return c, nil
 }
 
-// figure is a measure that two phases are compared by. It is computed from a set of their seconds.
+// figure is a measure by which Compare compares two phases. A figure is computed from a set of
+// seconds of one phase.
 type figure struct {
 	name     string
 	lower    bool
@@ -91,7 +92,7 @@ type figure struct {
 
 var figures = []figure{{"done/s", false, 0}, {"mean", true, -1}, {"p50", true, 0.5}, {"p90", true, 0.9}, {"p99", true, 0.99}, {"p99.9", true, 0.999}}
 
-// phaseRows returns the rows that compare one phase of both reports.
+// phaseRows returns the rows that compare one phase of report a and report b.
 func phaseRows(name string, a, b *Phase) ([]Row, error) {
 	sa, err := samplesOf(a)
 	if err != nil {
@@ -130,7 +131,7 @@ func phaseRows(name string, a, b *Phase) ([]Row, error) {
 }
 
 // samples contains the seconds of a phase. Latencies are rounded to the buckets of the histograms.
-// So there are few distinct values, and they are the same in all seconds.
+// So there are few distinct latencies, and all seconds have the same set of them.
 type samples struct {
 	values  []float64 // latencies in seconds, ascending
 	seconds [][]count
@@ -235,7 +236,7 @@ func kneeRow(a, b *Knees) Row {
 	return r
 }
 
-// welch returns half the width of the 95 % confidence interval of mean(b) - ratio*mean(a). It
+// welch returns half the width of the 95 % confidence interval of mean(b) - ratio*mean(a). welch
 // returns false if a or b has fewer than two values. With ratio = mean(b)/mean(a) this difference
 // is zero. Half the width divided by mean(a) is then the half width for the ratio of the means,
 // including the uncertainty of a. With ratio 1 the interval is that of the plain difference.
@@ -263,8 +264,8 @@ func moments(x []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-// studentT returns the 0.975 quantile of Student's t distribution. It interpolates the usual table
-// linearly in 1/freedom.
+// studentT returns the 0.975 quantile of Student's t distribution. studentT interpolates the usual
+// table linearly in 1/freedom.
 func studentT(freedom float64) float64 {
 	table := []struct{ n, t float64 }{{1, 12.706}, {2, 4.303}, {3, 3.182}, {4, 2.776}, {5, 2.571}, {6, 2.447}, {8, 2.306}, {10, 2.228}, {15, 2.131}, {20, 2.086}, {30, 2.042}, {60, 2.000}, {120, 1.980}, {1e9, 1.960}}
 	freedom = min(max(freedom, 1), 1e9)

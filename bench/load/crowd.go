@@ -27,9 +27,9 @@ type member struct {
 	shard int
 }
 
-// crowd is the set of sending accounts. They are sub-accounts of the funding account, which pays
-// for them. Their names and keys are derived from the funding account's key, so that a later run
-// finds them again.
+// crowd is the set of sending accounts. The sending accounts are sub-accounts of the funding
+// account, which pays for them. Names and keys of the sub-accounts are derived from the funding
+// account's key, so that the next run finds the same accounts.
 type crowd struct {
 	c      *Client
 	funder *primitives.KeyFile
@@ -80,9 +80,10 @@ func newCrowd(c *Client, funder *primitives.KeyFile, n int, fund primitives.Bala
 	return r, nil
 }
 
-// make creates the missing accounts and contracts and waits for them. It repeats rounds, because
-// transactions can be lost: if a validator receives a later transaction of the funding account
-// first, it may include it. The nonce of an earlier transaction is then too low.
+// make creates the missing accounts and contracts and waits until they exist. make repeats rounds,
+// because transactions can be lost: if a validator receives the transactions of the funding account
+// out of order, it may include one with a higher nonce first. After that, the transactions with
+// lower nonces are invalid.
 func (r *crowd) make(ctx context.Context) error {
 	for end := time.Now().Add(makeLimit); ; {
 		there, err := r.round(ctx)
@@ -97,7 +98,8 @@ func (r *crowd) make(ctx context.Context) error {
 	}
 }
 
-// round creates missing accounts and contracts. It returns whether all of them existed before.
+// round creates missing accounts and contracts. The result is whether all accounts and contracts
+// existed before.
 func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	nonce, full, ok, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())
 	switch {
@@ -178,7 +180,7 @@ func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitive
 	return nil
 }
 
-// look queries the keys of all accounts. It returns the indexes of the missing accounts.
+// look queries the keys of all accounts. The result is the indexes of the missing accounts.
 func (r *crowd) look(ctx context.Context) (missing []int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -204,8 +206,9 @@ func (r *crowd) look(ctx context.Context) (missing []int, err error) {
 	return missing, nil
 }
 
-// refresh queries a member's nonce. The nonce is unknown if the key does not exist. Earlier
-// transactions may still be in a pool, so their nonces are not used again.
+// refresh queries a member's nonce. The nonce is unknown if the key does not exist. Transactions
+// that the member has already sent may still be in a pool, so the member does not use their nonces
+// again.
 func (m *member) refresh(ctx context.Context, c *Client) error {
 	nonce, _, known, err := c.accessKey(ctx, m.id, m.key.PublicKey())
 	m.nonce, m.known = max(m.nonce, nonce), known
@@ -227,7 +230,9 @@ func (r *crowd) submit(ctx context.Context, txs []func() (primitives.AccountID, 
 			return fmt.Errorf("load: transaction %d of the %d that create accounts: %w", i+1, len(txs), err)
 		}
 		r.say(float64(i+1)/float64(len(txs)), "accounts")
-		if i%256 == 255 { // a node accepts a limited number of pending transactions of one key: wait for them
+		// a node accepts a limited number of pending transactions of one key: wait until these are
+		// included
+		if i%256 == 255 {
 			if err := r.keep(ctx, r.nonce-200); err != nil {
 				return err
 			}

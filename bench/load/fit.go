@@ -39,20 +39,21 @@ func (s *Search) measured(p *Phase) (x shortfall) {
 	return x
 }
 
-// Near the knee, the result of a trial is random. It depends on whether the target pauses during
-// the trial. Over a range of rates, the share of successful trials decreases from all to none. The
-// knee is the rate at which the share is one half. curve fits a logistic function to the results by
-// Bayes' rule, on a grid of knees and widths.
+// Near the knee, the result of a trial is random. The result depends on whether the target pauses
+// during the trial. Over a range of rates, the share of successful trials decreases from all to
+// none. The knee is the rate at which the share is one half. curve fits a logistic function to the
+// results by Bayes' rule, on a grid of knees and widths.
 //
-// If the shortfall of a trial is known and small, the trial also shows the rate that it would have
-// sustained. This locates the knee better than the result alone. Pauses and a too high rate affect
-// the latency differently. So the factor between the measured and the true shortfall is a third
-// dimension of the grid (slopes). A shortfall above far or below shortfall.least counts as a plain
-// success or failure.
+// If the shortfall of a trial is known and small, the trial also shows the rate that the target
+// would have sustained. That rate locates the knee better than the result alone. Pauses and a too
+// high rate affect the latency differently. So the factor between the measured and the true
+// shortfall is a third dimension of the grid (slopes). A shortfall above far or below
+// shortfall.least counts as a plain success or failure.
 const (
 	far    = 0.1
 	slopes = 5
-	// lapse is the share of trials whose result is determined by other load on the machine.
+	// lapse is the share of trials whose result is determined by the load of other programs on the
+	// machine.
 	lapse = 0.02
 	// Range and number of the widths on the grid, relative to the knee. The rates at which 73 % and
 	// 27 % of the trials succeed are two widths apart.
@@ -62,7 +63,7 @@ const (
 	knees, around = 256, 1.5
 	// farthest is the maximum ratio of the highest to the lowest rate of the grid.
 	farthest = 64
-	// probes is the number of rates from which next chooses that of the next trial.
+	// probes is the number of rates from which next chooses the rate of the next trial.
 	probes = 15
 	// likely is the probability that the reported interval contains the knee.
 	likely = 0.95
@@ -97,7 +98,7 @@ func chance(below, width float64) float64 {
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // likelihood returns the likelihood of a trial at log distance below the knee. Half of the lapses
-// are spread over the measurable range. The other half is beyond that range.
+// are spread over the measurable range, and half are beyond that range.
 func (v *verdict) likelihood(below, width, slope float64) float64 {
 	switch {
 	case !v.known && v.holds:
@@ -125,7 +126,7 @@ func newCurve(from, to float64) *curve {
 }
 
 // learn adds the results in all that the curve does not contain yet. If the knee seems to be
-// outside of the grid, it returns a wider curve with all results.
+// outside of the grid, learn returns a wider curve with all results.
 func (c *curve) learn(all []verdict) *curve {
 	for {
 		c.add(all[c.known:])

@@ -20,7 +20,8 @@ type Heights struct {
 	Behind primitives.Height `json:"final_behind"`
 }
 
-// Heights describes the blocks and chunks of the heights from to to, both included.
+// Heights describes the blocks and chunks of the heights from `from` to `to`, including `from` and
+// `to`.
 func (t *Chain) Heights(ctx context.Context, from, to primitives.Height) (*Heights, error) {
 	h := &Heights{From: from, To: to}
 	known := map[string]primitives.Height{}

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// The HTML report is one self-contained file: it contains its styles and drawings, has no script,
-// and needs no network.
+// The HTML report is one self-contained file: the file contains its styles and drawings, has no
+// script, and needs no network.
 
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{"ms": ms, "rate": func(v float64) string { return fmt.Sprintf("%.1f/s", v) },
@@ -125,7 +125,7 @@ func kneePlots(k *Knees) []plotted {
 	return []plotted{{"p99 of each trial, and its bound", latency.svg()}, {"part that was done of each trial, and its bound", kept.svg()}}
 }
 
-// phasePlots returns plots of a phase over time, and of its latency distribution.
+// phasePlots returns plots of a phase over time, and of the phase's latency distribution.
 func phasePlots(p *Phase) ([]plotted, error) {
 	rate := plot{X: "seconds", Y: "a second", SayY: func(v float64) string { return fmt.Sprintf("%.4g", v) }}
 	done, failed := series{Name: "done"}, series{Name: "failed"}

@@ -21,14 +21,14 @@ type Search struct {
 	Within float64
 	Trials int // maximum number of trials
 	// Pause is the time between two trials. After a failed trial, the longest latency of that trial
-	// is added, so that the target can process its queue.
+	// is added to Pause, so that the target can process its queue.
 	Pause time.Duration
 	// Fresh means that each trial has a new target. In that case there is no pause.
 	Fresh bool
 	// Quiet is the maximum share of the machine's processor time that other processes may use
 	// during a trial. A trial with a higher share is repeated and does not count, at most Trials
-	// times in a search; further ones count. If Quiet is 0 or the share is unknown, all trials
-	// count.
+	// times in a search; after that, trials with a higher share count too. If Quiet is 0 or the
+	// share is unknown, all trials count.
 	Quiet float64
 }
 
@@ -50,8 +50,8 @@ func DefaultSearch() Search {
 }
 
 // TrialEase is the value of Plan.Ease in trials. A new target is slow at first. At half of the
-// rate, it completes its initial work during the warm-up. At the full rate, which is close to its
-// capacity, it would never process the queue from the warm-up.
+// rate, the target completes its initial work during the warm-up. At the full rate, which is close
+// to its capacity, the target would never process the queue from the warm-up.
 const TrialEase = 0.5
 
 // Knee is the result of FindKnee.
@@ -60,18 +60,19 @@ type Knee struct {
 	Low  float64 `json:"low"`  // lower end of the 95 % interval
 	High float64 `json:"high"` // upper end of the 95 % interval
 	// Chance is the distance between the rates that nine tenths and one tenth of the trials
-	// sustain, relative to the knee. Longer trials make it smaller.
+	// sustain, relative to the knee. Longer trials make Chance smaller.
 	Chance  float64 `json:"chance"`
 	P99     float64 `json:"p99_bound_seconds"`
 	Kept    float64 `json:"kept_bound"`
 	Phases  []Phase `json:"phases"` // one phase for each trial, in order
 	AtMost  bool    `json:"at_most,omitempty"`
 	Reached bool    `json:"reached"` // true: the search reached the required precision within Trials
-	// Disturbed is the number of phases that do not count because of other load on the machine.
+	// Disturbed is the number of phases that do not count because of the load of other programs on
+	// the machine.
 	Disturbed int `json:"disturbed,omitempty"`
 }
 
-// Trials returns the number of trials that count, without the disturbed ones.
+// Trials returns the number of trials that count, without the disturbed trials.
 func (k *Knee) Trials() int { return len(k.Phases) - k.Disturbed }
 
 // Holds returns whether the target sustained the rate of a phase.
@@ -88,10 +89,10 @@ type search struct {
 	pause time.Duration
 }
 
-// FindKnee searches for the knee. It raises the rate by half until one rate fails twice. If the
-// first rate fails twice, it divides the rate by four until one is sustained. After that, each
-// trial runs at the rate that is expected to be most informative, until the knee is known precisely
-// enough.
+// FindKnee searches for the knee. FindKnee raises the rate by half until one rate fails twice. If
+// the first rate fails twice, FindKnee divides the rate by four until the target sustains a rate.
+// After that, each trial runs at the rate that is expected to be most informative, until the knee
+// is known precisely enough.
 func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate float64, n int) (*Phase, error)) (*Knee, error) {
 	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) || s.Trials < 1 || !(s.Quiet >= 0 && s.Quiet <= 1) {
 		return nil, fmt.Errorf("load: the options of the search are invalid: %+v", s)
@@ -119,7 +120,7 @@ func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate 
 	}
 }
 
-// once runs a trial, and repeats it if there was too much other load on the machine.
+// once runs a trial, and repeats the trial if other programs used too much of the machine.
 func (x *search) once(ctx context.Context, rate float64) (bool, error) {
 	for {
 		holds, counts, err := x.trial(ctx, rate)

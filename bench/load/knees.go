@@ -7,7 +7,8 @@ import (
 	"math"
 )
 
-// Knees are the results of several searches of the same knee, and how much they differ.
+// Knees are the results of several searches of the same knee, and how much these results differ
+// from each other.
 type Knees struct {
 	Runs   []Knee  `json:"runs"`
 	Mean   float64 `json:"mean"`
@@ -38,14 +39,15 @@ var ErrNoKnee = errors.New("load: the target did not sustain even the lowest rat
 // search.
 type Trial func(ctx context.Context, search int, rate float64, n int) (*Phase, error)
 
-// errTurnsOver is the error of searches that were stopped because another one had failed.
+// errTurnsOver is the error of searches that were stopped because one of the searches had failed.
 var errTurnsOver = errors.New("load: the search was stopped because another search failed")
 
 // FindKnees runs several searches. If turns is set, the searches alternate: each runs one trial at
 // a time and uses only its own results. The speed of a machine varies. Alternation spreads this
-// variation over all searches, so that it does not look like a difference between them. It requires
-// Search.Fresh, so that trials do not affect each other. Otherwise the searches run one after
-// another. On an error the result contains the searches that were started.
+// variation over all searches, so that it does not look like a difference between searches.
+// Alternation requires Search.Fresh, so that trials do not affect each other. If turns is not set,
+// the searches run one after another. On an error, the result contains the searches that were
+// started.
 func FindKnees(ctx context.Context, s Search, runs int, turns bool, try Trial) (*Knees, error) {
 	if turns && !s.Fresh {
 		return nil, errors.New("load: alternating searches need a new target for each trial")

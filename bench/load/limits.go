@@ -2,8 +2,8 @@ package load
 
 import "fmt"
 
-// Limits are the speeds of the machine, measured in the same run. Other figures are compared with
-// them.
+// Limits are the speeds of the machine, measured in the same run. Reports compare the figures of
+// the target with these limits.
 type Limits struct {
 	SHA256Seconds  float64 `json:"sha256_64B_seconds"`     // time of a hash of 64 bytes
 	ED25519Seconds float64 `json:"ed25519_verify_seconds"` // time of a signature verification with a cached key

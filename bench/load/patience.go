@@ -11,8 +11,8 @@ import (
 )
 
 // Like near-api-js, a client that gets a busy or timeout error waits and sends the same transaction
-// again. This is safe: if a block already includes the transaction, its nonce is used, so it is not
-// executed twice. The latency is measured from the due time.
+// again. This is safe: if a block already includes the transaction, the nonce of that transaction
+// is used, so the chain does not execute it twice. The latency is measured from the due time.
 const (
 	maxAgain = 10
 	// firstPause is the pause before the first repetition. The pause grows by half each time. A
@@ -21,8 +21,8 @@ const (
 	longPause  = 10 * time.Second
 )
 
-// submit sends a transaction, again after a busy or timeout reply, until the node reports its
-// result.
+// submit sends a transaction, and sends it again after each busy or timeout reply, until the node
+// reports its result.
 func (t *Chain) submit(ctx context.Context, tx *primitives.SignedTransaction) error {
 	err := t.send(ctx, tx)
 	pause := firstPause

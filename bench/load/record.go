@@ -62,8 +62,8 @@ func (r *record) add(due, took time.Duration, err error) {
 	s.took = append(s.took, int64(took))
 }
 
-// words returns the text of an error for the report. It is the first part of the error, without
-// control characters. This part identifies the kind of error.
+// words returns the text of an error for the report. That text is the first part of the error,
+// without control characters. The first part identifies the kind of error.
 func words(err error) string {
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -142,8 +142,8 @@ type Phase struct {
 	Achieved float64        `json:"achieved_per_second"`
 	Latency  Latency        `json:"latency"`
 	Errors   map[string]int `json:"errors,omitempty"`
-	// Again is the number of requests that were repeated because the target was busy. It includes
-	// the warm-up.
+	// Again is the number of requests that were repeated because the target was busy. That number
+	// includes the warm-up.
 	Again int `json:"again,omitempty"`
 	// Others is the share of the machine's processor time that other processes used, including
 	// during the warm-up. 0: none, or unknown.
@@ -155,7 +155,7 @@ type Phase struct {
 	Included int     `json:"included,omitempty"` // number of transactions in blocks, as counted by the target
 	Blocks   float64 `json:"blocks_per_second,omitempty"`
 
-	Heights *Heights `json:"heights,omitempty"` // heights of a cluster; nil: other target
+	Heights *Heights `json:"heights,omitempty"` // heights of a cluster; nil: the target is no cluster
 }
 
 // Second holds the operations that were due in one second of a phase.

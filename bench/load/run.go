@@ -12,14 +12,14 @@ import (
 // Target is a system under load. It runs operations concurrently in lanes. A lane runs one
 // operation at a time.
 type Target interface {
-	// Do performs the operation with the given number and returns when it is complete. Concurrent
-	// calls must use different lanes.
+	// Do performs the operation with the given number and returns when that operation is complete.
+	// Concurrent calls must use different lanes.
 	Do(ctx context.Context, lane int, number uint64) error
 	// Lanes returns how many lanes the target has: the maximum number of concurrent operations.
 	Lanes() int
 }
 
-// Repeater is a Target that repeats requests which the system refused because it was busy.
+// Repeater is a Target that repeats requests which the system refused because the system was busy.
 type Repeater interface {
 	// Again returns the number of repeated requests since the target was created.
 	Again() int
@@ -44,8 +44,8 @@ type Plan struct {
 	Progress func(part float64, what string) // receives the progress; nil: the progress is not reported
 }
 
-// A target counts as stopped if deadCount operations in a row did not reach it and it has not
-// answered for deadAfter.
+// A target counts as stopped if deadCount operations in a row did not reach it and the target has
+// not answered for deadAfter.
 const (
 	deadAfter = 3 * time.Second
 	deadCount = 16
@@ -145,7 +145,7 @@ func (p *Plan) arrivals() ([]time.Duration, error) {
 }
 
 // work is one worker. It performs due operations one after another. If all workers are busy, an
-// operation waits. This wait is part of its latency.
+// operation waits. This wait is part of the operation's latency.
 func (r *run) work(ctx context.Context, lane int, to *record) {
 	end := r.Warm + r.For
 	for ctx.Err() == nil && !r.behind.Load() {
@@ -184,7 +184,7 @@ func (r *run) work(ctx context.Context, lane int, to *record) {
 
 var errUnfinished = errors.New("the request was not done when the run ended")
 
-// sleep waits for d. It returns false if the context ends before.
+// sleep waits for d. sleep returns false if the context ends before d has passed.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

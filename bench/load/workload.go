@@ -75,8 +75,8 @@ func (w *Workload) pick(number uint64) kind {
 	return w.parts[0].kind
 }
 
-// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). Because of it, an operation
-// depends only on its number.
+// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). With this function instead of a
+// random source, an operation depends only on its number.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -91,7 +91,8 @@ func (w *Workload) Far() bool { return w.uses(transferFar) }
 type Actors struct {
 	Sender     int // index of the sender in the list of sending accounts
 	Token, Hog primitives.AccountID
-	Near, Far  func() primitives.AccountID // Near returns another sending account, Far one in another shard
+	// Near returns a different sending account of the same shard, Far one in a different shard
+	Near, Far func() primitives.AccountID
 }
 
 // Act returns the receiver and the actions of the transaction with the given number.
@@ -114,7 +115,7 @@ func (w *Workload) Act(number uint64, a Actors) (to primitives.AccountID, action
 type sends struct {
 	ft, hog  primitives.AccountID
 	all      []member
-	elsewise [][]int // by shard index: indices in all of the accounts in other shards
+	elsewise [][]int // by shard index: indices in all of the accounts that are not in that shard
 }
 
 // make returns the receiver and actions of a transaction of member i.

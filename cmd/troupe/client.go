@@ -74,7 +74,7 @@ func (o *clientFlags) node(a *app) (string, error) {
 	return a.nodeURL(o.url)
 }
 
-// printResult prints a node's reply as indented JSON. It escapes control sequences.
+// printResult prints a node's reply as indented JSON. printResult escapes control sequences.
 func printResult(w io.Writer, result json.RawMessage) error {
 	text, err := txtext.JSON(result)
 	if err == nil {
@@ -83,8 +83,8 @@ func printResult(w io.Writer, result json.RawMessage) error {
 	return err
 }
 
-// Maximum sizes in bytes of files that the commands read. They exceed the protocol's limits of
-// contracts and arguments.
+// Maximum sizes in bytes of files that the commands read. These maximums exceed the protocol's
+// limits of contracts and arguments.
 const (
 	mostKey       = 64 << 10
 	mostArguments = 16 << 20
@@ -94,8 +94,8 @@ const (
 // maxPipeWait is the maximum wait for the program that writes to a pipe, as in --key <(pass alice).
 const maxPipeWait = 10 * time.Second
 
-// readBounded reads a file or pipe of at most limit bytes. For a named pipe, it does not wait until
-// a program opens the other end.
+// readBounded reads a file or pipe of at most limit bytes. For a named pipe, readBounded does not
+// wait until a program opens the pipe for writing.
 func readBounded(name string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -121,7 +121,7 @@ func (o *clientFlags) arguments(text string) ([]byte, error) {
 		}
 		raw = b
 		if o.base64 {
-			return raw, nil // arguments that are not JSON are sent as they are
+			return raw, nil // arguments that are not JSON are sent unchanged
 		}
 	}
 	switch {
@@ -169,8 +169,8 @@ type chainKey struct {
 // errNoKey means that the account does not have the key.
 var errNoKey = errors.New("the account has no such key")
 
-// accessKey queries a key of an account at the head. It returns errNoKey if the account or key does
-// not exist.
+// accessKey queries a key of an account at the head. accessKey returns errNoKey if the account or
+// key does not exist.
 func accessKey(ctx context.Context, url string, id primitives.AccountID, key primitives.PublicKey) (*chainKey, error) {
 	result, err := askRPC(ctx, url, "query", map[string]any{
 		"request_type": "view_access_key", "finality": "optimistic", "account_id": id, "public_key": key,
@@ -228,7 +228,7 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 			continue
 		}
 		k, err := readKeyOf(file, id)
-		if err != nil { // no key file, or the key file of another account
+		if err != nil { // there is no key file, or the key file belongs to a different account
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOtherAccount) {
 				tried = append(tried, err.Error())
 			}
@@ -251,11 +251,11 @@ func (o *clientFlags) signer(ctx context.Context, a *app, url string, id primiti
 		id, url, strings.Join(tried, "; "))
 }
 
-// errOtherAccount means that a key file belongs to another account.
+// errOtherAccount means that a key file belongs to an account other than the signer.
 var errOtherAccount = errors.New("the file is of another account")
 
 // readKeyOf reads the key of an account from a key file. near-cli writes some files without
-// account_id. Such a file is accepted for any account.
+// account_id. readKeyOf accepts such a file for any account.
 func readKeyOf(file string, id primitives.AccountID) (primitives.SecretKey, error) {
 	text, err := readBounded(file, mostKey)
 	if err != nil {
@@ -289,9 +289,9 @@ const mostCredentials = 16
 var chainIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // credentials lists near-cli's key files of an account for the node's chain: ACCOUNT.json, and the
-// files in the folder ACCOUNT. It returns none if near-cli has no folder. The node reports the
-// chain. So keys of a public network are used only if TLS authenticates the server. If they are not
-// used for this reason, note says so.
+// files in the folder ACCOUNT. The list is empty if near-cli has no folder. The node reports which
+// chain it is on. So credentials lists keys of a public network only if TLS authenticates the
+// server. If credentials leaves out keys for this reason, note says so.
 func credentials(ctx context.Context, url string, id primitives.AccountID) (files []string, note string) {
 	dir, err := os.UserHomeDir()
 	if err != nil {
@@ -339,14 +339,15 @@ func blockHash(ctx context.Context, url string) (primitives.Hash, error) {
 	return b.Header.Hash, nil
 }
 
-// errFailed means that the transaction failed on the chain. Its result has been printed.
+// errFailed means that the transaction failed on the chain. The command has already printed the
+// result.
 var errFailed = errors.New("the transaction failed")
 
-// maxNonces is the maximum number of nonces that are tried for one transaction. More than one is
-// needed if other programs use the key at the same time.
+// maxNonces is the maximum number of nonces that transact tries for one transaction. More than one
+// nonce is needed if another program uses the key at the same time.
 const maxNonces = 20
 
-// transact signs and submits a transaction, waits for it, and prints its result.
+// transact signs and submits a transaction, waits until it is executed, and prints the result.
 func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.AccountID, actions ...primitives.Action) error {
 	ctx := cmd.Context()
 	if !slices.Contains(view.LevelNames[:], o.wait) {
@@ -396,8 +397,8 @@ func (o *clientFlags) transact(cmd *cobra.Command, a *app, from, to primitives.A
 	}
 }
 
-// nonceTaken returns the nonce of the key if a node refused a transaction because its nonce is not
-// above the key's nonce. e may be nil.
+// nonceTaken returns the nonce of the key if a node refused a transaction because the transaction's
+// nonce is not above the key's nonce. e may be nil.
 func nonceTaken(e *rpcError) (last uint64, ok bool) {
 	if e == nil {
 		return 0, false
@@ -472,15 +473,15 @@ func gasFlag(text string) (primitives.Gas, error) {
 	return primitives.Gas(g * 1e12), nil
 }
 
-// keyFileName returns the default path of a new key of an account. It is not in the folder of the
-// node's files, because an account may be called config or validator_key.
+// keyFileName returns the default path of a new key of an account. That path is not in the folder
+// of the node's files, because an account may be called config or validator_key.
 func (a *app) keyFileName(id primitives.AccountID) string {
 	return filepath.Join(a.home, "keys", string(id)+".json")
 }
 
 // newKey creates a key for a new account and stores it in a file. If the file already contains a
-// key for an account of this name, it returns that key instead. So it never overwrites a key, which
-// might be in use on another chain.
+// key for an account of this name, newKey returns that key instead. So it never overwrites a key
+// that might be in use on a different chain.
 func newKey(file string, id primitives.AccountID) (primitives.SecretKey, error) {
 	if key, err := readKeyOf(file, id); !errors.Is(err, fs.ErrNotExist) {
 		return key, err

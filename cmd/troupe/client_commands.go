@@ -541,7 +541,7 @@ transactions of each chunk.`,
 // mostChunks is the maximum number of chunks that showBlock requests.
 const mostChunks = 64
 
-// chunkOf is a chunk as a block lists it.
+// chunkOf is a chunk as a block lists its chunks.
 type chunkOf struct {
 	Hash     string `json:"chunk_hash"`
 	Shard    uint64 `json:"shard_id"`

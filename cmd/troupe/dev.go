@@ -35,7 +35,7 @@ const (
 	devPort     = 3030
 	devPorts    = 100 // maximum number of ports that are tried
 	devAccounts = 100 // maximum number of accounts
-	// devValidator is the validator. Its name is the seed of its key too.
+	// devValidator is the account of the validator, and the seed of the validator's key.
 	devValidator = "test.near"
 )
 
@@ -87,7 +87,7 @@ accounts to the fork. An account that exists on the other chain gets the balance
 	return c
 }
 
-// run checks the flags, creates the chain, runs it, and removes it.
+// run checks the flags, creates the chain, runs the chain, and removes it at the end.
 func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 	flags := cmd.Flags()
 	balance, err := amount("--balance", o.balance)
@@ -176,14 +176,15 @@ func (o *devFlags) run(cmd *cobra.Command, a *app) (err error) {
 		hm.Config.RPC.Addr = listen
 		err := run(ctx, daemon.Options{Home: hm, Log: log, Listen: listen, Trust: true, Compiler: compilerCommand(),
 			Observe: l.Observe}, events{ready: started})
-		// Try the next port if another process took this one after devListen had found it free.
+		// Try the next port if another process took the current port after devListen had found that
+		// port free.
 		if runs || !search || tries == devPorts || !errors.Is(err, syscall.EADDRINUSE) {
 			return err
 		}
 	}
 }
 
-// makeChain writes the files of the new chain into dir and loads them.
+// makeChain writes the files of the new chain into dir and loads these files.
 func (o *devFlags) makeChain(ctx context.Context, dir string, spec fork.Spec) (*home.Home, error) {
 	if spec.URL != "" {
 		if _, err := fork.Make(ctx, dir, spec, fork.Options{URL: spec.URL}); err != nil {
@@ -234,8 +235,8 @@ func devNames(n int) (out []primitives.AccountID) {
 	return out
 }
 
-// devBoundaries returns boundaries between shards that spread the accounts evenly. It returns nil
-// if there are more shards than accounts.
+// devBoundaries returns boundaries between shards that spread the accounts evenly. devBoundaries
+// returns nil if there are more shards than accounts.
 func devBoundaries(accounts, shards int) []primitives.AccountID {
 	if shards > accounts {
 		return nil
@@ -325,14 +326,15 @@ func devGreeting(url, forked, note string, accounts []primitives.AccountID, bala
 }
 
 // A temporary home of dev is named by devPrefix, the process id and a random number. While the
-// process runs, it holds a lock on devLock in its home. The process id alone does not show whether
-// the process runs, because the same id may belong to another process in another container.
+// process runs, it holds a lock on the file devLock in that home. The process id alone does not
+// show whether the process runs, because the same id may belong to another process in another
+// container.
 const (
 	devPrefix = "troupe-dev-"
 	devLock   = "dev.lock"
 )
 
-// makeDevHome creates a home in the folder temp. remove removes it.
+// makeDevHome creates a home in the folder temp. remove removes the home.
 func makeDevHome(temp string) (dir string, remove func() error, err error) {
 	dir, err = os.MkdirTemp(temp, devPrefix+strconv.Itoa(os.Getpid())+"-")
 	if err != nil {
@@ -354,8 +356,8 @@ func makeDevHome(temp string) (dir string, remove func() error, err error) {
 	}, nil
 }
 
-// removeDevHomes removes homes in temp whose process has ended without removing them. It ignores
-// errors, because homes of other users cannot be removed.
+// removeDevHomes removes homes in temp whose process has ended without removing its home.
+// removeDevHomes ignores errors, because homes of other users cannot be removed.
 func removeDevHomes(temp string) {
 	entries, err := os.ReadDir(temp)
 	if err != nil {

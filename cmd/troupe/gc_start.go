@@ -9,8 +9,8 @@ import (
 )
 
 // startMemory is the memory in bytes that a process may allocate during a node's start before its
-// first garbage collection. Without this, three collections took a seventh of the CPU time of a
-// start.
+// first garbage collection. Without this allowance, three collections took a seventh of the CPU
+// time of a start.
 const startMemory = 48 << 20
 
 // delayGC turns garbage collection off until done is called or startMemory is allocated. The memory

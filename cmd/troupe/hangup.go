@@ -17,7 +17,7 @@ const hangupGrace = time.Second
 // hangups forwards SIGHUP, on which a node reloads its configuration. If the terminal that started
 // the process was closed, hangups cancels the returned context instead. If the process has no
 // terminal, as under systemd, or was started with SIGHUP ignored (nohup), hangups always forwards.
-// stop releases its resources.
+// stop releases the resources of hangups.
 func hangups(ctx context.Context) (_ context.Context, hup <-chan os.Signal, stop func()) {
 	ignored := signal.Ignored(syscall.SIGHUP)
 	in, out := make(chan os.Signal, 1), make(chan os.Signal, 1)

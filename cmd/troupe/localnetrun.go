@@ -115,7 +115,7 @@ func localnetFiles(dir string) (p home.Paths, key primitives.PublicKey, err erro
 }
 
 // localnetAccounts returns the keys of the accounts that localnet gives to the nodes. It leaves out
-// homes without such a key: their nodes run, but send no load.
+// homes without such a key: the nodes of such homes run, but send no load.
 func localnetAccounts(found []home.LocalnetNode) (out []*primitives.KeyFile) {
 	for _, n := range found {
 		p, _, err := localnetFiles(n.Dir)
@@ -130,7 +130,7 @@ func localnetAccounts(found []home.LocalnetNode) (out []*primitives.KeyFile) {
 }
 
 // portsFree returns an error if a port of the network is in use. One node that cannot listen would
-// keep the others from producing blocks.
+// keep the remaining nodes from producing blocks.
 func portsFree(found []home.LocalnetNode) error {
 	for _, n := range found {
 		for _, p := range []struct {

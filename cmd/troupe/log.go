@@ -28,10 +28,11 @@ var parts = map[string][]string{
 // everything holds the names that mean the whole node.
 var everything = []string{"", "all", "near", "neard", "troupe"}
 
-// module is the module path, which is removed from function names before they are matched.
+// module is the module path, which the filter removes from function names before it matches them.
 const module = "github.com/troupe-chain/troupe/"
 
-// filter decides which log entries are written: it has a log level for each part of the program.
+// filter decides which log entries are written: a filter has a log level for each part of the
+// program.
 type filter struct {
 	level logrus.Level
 	of    map[string]logrus.Level // log levels by prefix of the function's name
@@ -75,7 +76,7 @@ func newFilter(env string, set bool, verbose string) (f filter, unknown []string
 	return f, unknown, nil
 }
 
-// set sets the level of a part of the program. It ignores an unknown name.
+// set sets the level of a part of the program. set ignores an unknown name.
 func (f *filter) set(part string, level logrus.Level) {
 	if slices.Contains(everything, part) {
 		f.level = max(level, logrus.ErrorLevel)
@@ -136,7 +137,7 @@ func (f *filtered) Format(e *logrus.Entry) ([]byte, error) {
 	}
 	e.Caller = nil // the output does not contain the caller
 	if f.text {
-		e.Message = txtext.Line(e.Message, maxMessage) // the message may contain text of another node or server
+		e.Message = txtext.Line(e.Message, maxMessage) // the message may contain text that a peer or a server sent
 	}
 	return f.to.Format(e)
 }

@@ -37,7 +37,7 @@ func newLogWriter(to io.Writer) *logWriter {
 	return l
 }
 
-// Write queues a line. It never waits for the file and never fails.
+// Write queues a line. Write never waits for the file and never fails.
 func (l *logWriter) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// close writes the queued lines, for at most logFlush. Lines that are written later are lost.
+// close writes the queued lines, for at most logFlush. Lines that are queued after that are lost.
 func (l *logWriter) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -73,7 +73,7 @@ func (l *logWriter) run() {
 			l.changed.Wait()
 		}
 		out, l.queue = l.queue, out[:0]
-		if len(out) == 0 && l.dropped > 0 { // all lines before the dropped ones are written
+		if len(out) == 0 && l.dropped > 0 { // all lines before the dropped lines are written
 			out = fmt.Appendf(out, "%d lines of the log are lost: stderr took nothing\n", l.dropped)
 			l.dropped = 0
 		}

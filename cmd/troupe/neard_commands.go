@@ -28,7 +28,7 @@ var unsupported = []struct {
 	{"dump-epoch-configs", "", "epoch configs are read from epoch_configs/ in the home folder; write the files by hand"},
 }
 
-// addUnsupported adds hidden commands that fail with this advice. They ignore all flags.
+// addUnsupported adds hidden commands that fail with this advice. These commands ignore all flags.
 func addUnsupported(root *cobra.Command) {
 	for _, c := range unsupported {
 		why := fmt.Sprintf("neard's command %s does not exist in troupe: %s", c.name, c.instead)

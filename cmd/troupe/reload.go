@@ -44,7 +44,7 @@ func readLogConfig(home string) (c logConfig, err error) {
 	return c, nil
 }
 
-// setLog sets the levels and the format of the log. On an error it changes nothing.
+// setLog sets the levels and the format of the log. On an error, setLog changes nothing.
 func setLog(log *logrus.Logger, w io.Writer, a *app) error {
 	env, set := os.LookupEnv("RUST_LOG")
 	verbose, from := a.verbose, "RUST_LOG"

@@ -154,8 +154,8 @@ source <(troupe completion bash). 'troupe completion zsh --help' shows where zsh
 	f.Lookup("verbose").NoOptDefVal = "all"
 	f.StringVar(&a.color, "color", "auto", "color the log: auto, always or never")
 	f.BoolVar(&a.fast, "unsafe-fast-startup", false, "skip the validation of genesis.json when a chain starts for the first time")
-	// These flags of neard have no effect here. They are accepted so that scripts written for neard
-	// work.
+	// These flags of neard have no effect here. The command accepts these flags so that scripts
+	// written for neard work.
 	f.String("opentelemetry", "off", "no effect")
 	f.Bool("log-span-events", false, "no effect")
 	f.String("record-io-trace", "", "no effect")
@@ -196,7 +196,7 @@ func flagError(err error) error {
 // group returns cmd as a command that only has subcommands.
 func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(below...)
-	cmd.Args = cobra.ArbitraryArgs // cobra's own error for an unknown subcommand does not list the known ones
+	cmd.Args = cobra.ArbitraryArgs // cobra's own error for an unknown subcommand does not list the known subcommands
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
@@ -210,8 +210,8 @@ func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// program is how the caller named this program. Commands to run next begin with it, so that they
-// work where troupe is not in PATH.
+// program is how the caller named this program. Commands to run next begin with it, so that these
+// commands work where troupe is not in PATH.
 func program() string {
 	if name := os.Args[0]; filepath.Base(name) == "troupe" && strings.ContainsRune(name, filepath.Separator) {
 		return name

@@ -23,7 +23,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// stopLimit is the time limit of a clean stop. After it the process ends anyway.
+// stopLimit is the time limit of a clean stop. When stopLimit has passed, the process ends anyway.
 const stopLimit = 5 * time.Second
 
 // restartStopLimit replaces stopLimit if the node is restarted in this process after the stop.
@@ -301,8 +301,8 @@ that also sends SIGHUP.`,
 	f.StringVar(&o.production, "block-production", "", "when to produce blocks: instant, interval or manual")
 	f.BoolVar(&o.produceEmpty, "produce-empty-blocks", true, "produce blocks while no transaction waits")
 	f.Uint64Var(&o.maxGas, "max-gas-burnt-view", 0, "gas limit of a view call")
-	// These flags of neard have no effect here. They are accepted so that scripts written for neard
-	// work.
+	// These flags of neard have no effect here. The command accepts these flags so that scripts
+	// written for neard work.
 	f.Uint64("min-peers", 0, "no effect")
 	f.String("telemetry-url", "", "no effect")
 	f.Bool("connect-to-reliable-peers-on-startup", false, "no effect")
@@ -319,8 +319,8 @@ type events struct {
 	reload func(*daemon.Daemon)       // called at each SIGHUP
 }
 
-// run runs a node until ctx ends or the node fails. It restarts the node when the daemon requests
-// that.
+// run runs a node until ctx ends or the node fails. It restarts the node when the daemon requests a
+// restart.
 func run(ctx context.Context, o daemon.Options, e events) error {
 	started := delayGC()
 	defer started()
@@ -337,8 +337,8 @@ func run(ctx context.Context, o daemon.Options, e events) error {
 }
 
 // restarts returns whether a node that ended with err must be started again. The node must have
-// requested that and stopped cleanly. A node that did not stop in time still holds the lock of its
-// folder, so a restart would fail.
+// requested the restart and stopped cleanly. A node that did not stop in time still holds the lock
+// of its folder, so a restart would fail.
 func restarts(err error) bool {
 	var stuck *stopError
 	return (errors.Is(err, daemon.ErrStateSynced) || errors.Is(err, daemon.ErrRewound) || errors.Is(err, daemon.ErrDiskFreed)) && !errors.As(err, &stuck)
@@ -350,7 +350,7 @@ type stopError struct{ error }
 func (e *stopError) Unwrap() error { return e.error }
 
 // ended returns the error with which a node ended, joined with the error of its stop. An unfinished
-// advance of the flat head is no failure if the process ends: the next start completes it.
+// advance of the flat head is no failure if the process ends: the next start completes the advance.
 func ended(why, stop error) error {
 	if stop == nil || why == nil && stop == daemon.ErrFlatHeadBehind {
 		return why
@@ -358,8 +358,8 @@ func ended(why, stop error) error {
 	return errors.Join(why, &stopError{stop})
 }
 
-// once runs a node until ctx ends or the node fails. It calls started as soon as the node runs.
-// After a clean stop it updates o for a restart.
+// once runs a node until ctx ends or the node fails. once calls started as soon as the node runs.
+// After a clean stop, once updates o for a restart.
 func once(ctx context.Context, o *daemon.Options, e *events, started func()) error {
 	h, err := startWithin(ctx, *o)
 	started()

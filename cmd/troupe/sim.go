@@ -198,8 +198,8 @@ func (o *simulation) run(cmd *cobra.Command) error {
 	return failed
 }
 
-// gcPercent is the GC percentage of sim. It is high because simulations are small and produce much
-// garbage.
+// gcPercent is the GC percentage of sim. This value is high because simulations are small and
+// produce much garbage.
 const gcPercent = 400
 
 // one simulates the cluster with one seed. scenario is the name of the simulated scenario.

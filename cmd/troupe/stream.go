@@ -106,7 +106,8 @@ command.`,
 	return c
 }
 
-// config returns the configuration of the stream. done stops the node that was started for it.
+// config returns the configuration of the stream. done stops the node that config started for the
+// stream.
 func (o *streamFlags) config(cmd *cobra.Command, a *app) (c indexer.Config, done func() error, err error) {
 	done = func() error { return nil }
 	flags := cmd.Flags()
@@ -254,7 +255,7 @@ func (o *streamFlags) open(ctx context.Context, log *logrus.Logger) (after *inde
 	return after, err
 }
 
-// errCounted is the handler's error after --count messages. It makes indexer.Run return.
+// errCounted is the handler's error after --count messages. This error makes indexer.Run return.
 var errCounted = errors.New("the number of blocks given by --count was printed")
 
 // run streams until the command is stopped, --count is reached or the stream fails.

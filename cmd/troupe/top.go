@@ -72,8 +72,8 @@ one screen, and ends.`,
 	return c
 }
 
-// topScreen shows the node until the user quits. While the node does not answer, it shows that and
-// keeps polling.
+// topScreen shows the node until the user quits. While the node does not answer, topScreen says so
+// on the screen and keeps polling.
 func topScreen(cmd *cobra.Command, t *localnet.Terminal, place string, every time.Duration) error {
 	var v top.View
 	var before, now *top.Look

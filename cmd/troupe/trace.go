@@ -130,8 +130,8 @@ func (a *app) nodeURL(given string) (string, error) {
 	return given, nil
 }
 
-// writeFlame writes a speedscope profile. If path ends in .pb.gz, it converts the profile to
-// pprof's format.
+// writeFlame writes a speedscope profile. If path ends in .pb.gz, writeFlame converts the profile
+// to pprof's format.
 func writeFlame(path string, speedscope []byte) error {
 	var b bytes.Buffer
 	if strings.HasSuffix(path, ".pb.gz") {

@@ -100,7 +100,7 @@ the chunk still cannot be applied.`,
 	return c
 }
 
-// parallel runs do(0) to do(n-1), each on its own goroutine.
+// parallel runs do(0) to do(n-1), each call on its own goroutine.
 func parallel(n int, do func(int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -139,8 +139,8 @@ func verifyProgress(w io.Writer, name string) func(done, all int) {
 	}
 }
 
-// readEpochConfigs reads *.json in a folder. If dir is empty, it returns nil. It returns an error
-// for a folder without such files.
+// readEpochConfigs reads *.json in a folder. If dir is empty, readEpochConfigs returns nil. It
+// returns an error for a folder without such files.
 func readEpochConfigs(dir string) (map[string][]byte, error) {
 	if dir == "" {
 		return nil, nil

@@ -185,7 +185,8 @@ func (r *Runner) ChunkRefused(m messages.ChunkRefused) { r.strike(m.From, m.Err)
 // tip.
 func (r *Runner) Wanted(m messages.BlockWanted) { r.back(m.From) }
 
-// ChunksWanted handles a block that waits for chunk bodies: its feed restarts above the tip.
+// ChunksWanted handles a block that waits for chunk bodies: the feed that sent the block restarts
+// above the tip.
 func (r *Runner) ChunksWanted(m messages.ChunksWanted) { r.back(m.From) }
 
 func (r *Runner) back(name string) {

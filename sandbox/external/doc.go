@@ -1,8 +1,8 @@
-// Package external runs a sandbox in a process of the program troupe, and controls it over JSON-RPC.
-// It imports the standard library only, so it adds no other module to a test's go.mod and builds in
-// a second without a C compiler. Package sandbox runs the chain inside the test's own process; it
-// needs no program, has more functions, and brings the dependencies of a whole node: 98 modules and
-// 418 lines of go.sum.
+// Package external runs a sandbox in a process of the program troupe, and controls it over
+// JSON-RPC. Package external imports the standard library only, so it adds no module to a test's
+// go.mod and builds in a second without a C compiler. Package sandbox runs the chain inside the
+// test's own process; package sandbox needs no program, has more functions than external, and
+// brings the dependencies of a whole node: 98 modules and 418 lines of go.sum.
 //
 //	in      the program (TROUPE_BIN, else troupe in PATH); code and calls of contracts, transactions
 //	out     outcomes, results of views; URL and keys for other clients

@@ -9,5 +9,5 @@ import (
 
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// killGroup kills a process that ownGroup has started, and the processes that it has started.
+// killGroup kills a process that ownGroup has started, and the child processes of that process.
 func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

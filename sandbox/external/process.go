@@ -122,8 +122,8 @@ func program(o *Options) (string, error) {
 }
 
 // Start starts the process with a new chain on a free port of 127.0.0.1. ctx limits the start, not
-// the sandbox. The process ends when Close is called. It also ends when this process ends, even by
-// a crash or SIGKILL.
+// the sandbox. The process ends when Close is called. The started process also ends when the
+// calling process ends, even by a crash or SIGKILL.
 func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	path, err := program(&o)
 	if err != nil {
@@ -159,7 +159,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 		close(drained)
 	}()
 	go func() {
-		_ = s.cmd.Wait() // its result is in ProcessState
+		_ = s.cmd.Wait() // the result of Wait is in ProcessState
 		_ = in.Close()
 		<-drained
 		close(s.ended)
@@ -223,7 +223,7 @@ func (s *Sandbox) text() string {
 	return text
 }
 
-// end returns how the process has ended, with its last lines.
+// end returns how the process has ended, with the last lines that the process has printed.
 func (s *Sandbox) end() error { return fmt.Errorf("%w: %v%s", ErrEnded, s.cmd.ProcessState, s.text()) }
 
 // Close ends the process, which removes its chain. Further calls return the same result.

@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// Account is an account id with a key. It can be used in all worlds in which the account has this
-// key.
+// Account is an account id with a key. An Account can be used in all worlds in which the account
+// has this key.
 type Account struct {
 	ID  string
 	Key ed25519.PrivateKey
 }
 
 // Named returns the account with that id and the key that Create gives it. The key is derived from
-// the id, so it is no secret. `troupe call --as ID` uses the same key.
+// the id, so the key is no secret. `troupe call --as ID` uses the same key.
 func Named(id string) *Account {
 	seed := []byte(strings.Repeat(" ", ed25519.SeedSize)) // nearcore core/crypto/src/test_utils.rs
 	copy(seed, id)
@@ -178,9 +178,9 @@ func (s *status) pending() bool {
 // transaction.
 const maxRefundBlocks = 100
 
-// Send signs and submits a transaction and produces blocks until it and all its receipts, including
-// gas refunds, are executed. If it fails on the chain, it returns a *CallError together with the
-// outcome.
+// Send signs and submits a transaction and produces blocks until the transaction and all its
+// receipts, including gas refunds, are executed. If the transaction fails on the chain, Send
+// returns a *CallError together with the outcome.
 func (w *World) Send(ctx context.Context, by *Account, to string, actions ...Action) (*Outcome, error) {
 	if err := checkAmounts(actions); err != nil {
 		return nil, err

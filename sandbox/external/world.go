@@ -18,11 +18,11 @@ import (
 	"unicode/utf8"
 )
 
-// World is one chain: the sandbox's own chain, or one that continues from another. Safe for
-// concurrent use.
+// World is one chain: the sandbox's own chain, or a chain that continues from a block of another
+// world. Safe for concurrent use.
 type World struct {
 	// URL is the URL of the world's JSON-RPC, for other clients. The console is at /console below
-	// it.
+	// that URL.
 	URL string
 
 	id   string   // empty: the sandbox's own chain, or the chain passed to Connect
@@ -44,7 +44,8 @@ const rpcLimit = time.Minute
 func newWorld(url string, of *Sandbox) *World {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 16
-	// A redirect is an error: it would send a transaction to another server than the caller named.
+	// A redirect is an error: following it would send a transaction to a server other than the one
+	// that the caller named.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &World{URL: url, root: url, of: of, http: &http.Client{Timeout: rpcLimit, Transport: t, CheckRedirect: stay},
 		nonces: map[string]uint64{}}
@@ -154,8 +155,8 @@ func (w *World) post(ctx context.Context, url, method string, params, result any
 	return nil
 }
 
-// endWait is the time that the process has to end after its connection broke. If it ends in this
-// time, the error says how it ended.
+// endWait is the time that the process has to end after its connection broke. If the process ends
+// in this time, the error says how.
 const endWait = 200 * time.Millisecond
 
 // unreachable returns the error for a failed connection.
@@ -186,7 +187,7 @@ func (w *World) New(ctx context.Context) (*World, error) {
 }
 
 // ForTest creates a world as New does. The world ends after the test and its subtests. If ForTest
-// cannot create it, the test fails at once.
+// cannot create the world, the test fails at once.
 func (w *World) ForTest(t TB) *World {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
@@ -205,7 +206,8 @@ func (w *World) ForTest(t TB) *World {
 	return x
 }
 
-// End ends a world and all worlds that continue from it. The sandbox's own chain ends by Close.
+// End ends a world and all worlds that continue from that world. The sandbox's own chain ends by
+// Close.
 func (w *World) End(ctx context.Context) error {
 	if w.id == "" {
 		return nil
@@ -224,7 +226,8 @@ func (w *World) Advance(ctx context.Context, d time.Duration) error {
 }
 
 // Create creates an account with a balance and one full access key, the key of Named. If the
-// account exists, it gets this balance and this key, and keeps its contract, data and other keys.
+// account exists, the account gets this balance and this key, and keeps its contract, its data and
+// its existing keys.
 func (w *World) Create(ctx context.Context, id string, amount *big.Int) (*Account, error) {
 	a := Named(id)
 	account := map[string]any{"locked": "0", "code_hash": encode58(make([]byte, 32)), "storage_usage": 100}
@@ -294,8 +297,8 @@ func (w *World) query(ctx context.Context, params map[string]any, result any) er
 	return w.RPC(ctx, "query", params, result)
 }
 
-// View calls a method without a transaction and decodes its result as JSON into into; nil: the
-// result is ignored.
+// View calls a method without a transaction and decodes the method's result as JSON into the
+// argument into; nil: View ignores the result.
 func (w *World) View(ctx context.Context, contract, method string, args, into any) error {
 	raw, err := encodeArgs(args)
 	if err != nil {
