@@ -25,8 +25,8 @@ func (e *Engine) share(shards []ShardState) uint64 {
 // is the trie's memory usage.
 func bytesOfState(usage uint64) uint64 { return usage + usage/4 }
 
-// roomy returns whether a forest uses less than half of its budget. Nodes may then be loaded in
-// advance.
+// roomy returns whether a forest uses less than half of its budget. If so, the engine may load
+// nodes of that forest in advance.
 func (e *Engine) roomy(f *trie.Forest) bool {
 	return f.Bytes() < e.share(e.Head().Shards)/2
 }

@@ -153,7 +153,9 @@ func (ss *StateSnapshots) loadSnapshots(shards int) error {
 }
 
 func (ss *StateSnapshots) readSnapshots() error {
-	ss.mu.Lock() // locked before the store is read, so that the newest list is stored last
+	// locked before the store is read, so that of two concurrent calls the call with the newer list
+	// sets byBlock last
+	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	list, err := ss.store.StateSnapshots()
 	if err != nil {

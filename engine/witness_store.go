@@ -26,9 +26,9 @@ const transitionsRow = "transitions"
 const maxSavedTransitions = 512 << 20
 
 // wants returns whether to keep the transition of a shard in a child of parent. id is the child's
-// epoch. Without Options.ProofsFor it returns true. Otherwise wantsProof returns true if the
-// account ProofsFor produces chunks of the shard in this epoch or the next, and has company: the
-// epoch has more than one validator. The caller holds epochMu.
+// epoch. Without Options.ProofsFor, wants returns true if the cache keeps anything. Otherwise wants
+// returns true if the account Options.ProofsFor produces chunks of the shard in this epoch or the
+// next, and that epoch has more than one validator. The caller holds epochMu.
 func (p *witnessCache) wants(
 	m *epoch.Manager,
 	id primitives.EpochID,

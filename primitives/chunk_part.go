@@ -67,7 +67,7 @@ type PartialChunk struct {
 // 0.38.0 src/sharding.rs:947). The fields are not signed: any node that relays the message may have
 // changed the fields.
 type PartialChunkAnchor struct {
-	PrevPrevBlock Hash // parent of the header's PrevBlockHash; zero if that is the genesis
+	PrevPrevBlock Hash // parent of the header's PrevBlockHash; zero if PrevBlockHash is the genesis
 	EpochID       EpochID
 }
 

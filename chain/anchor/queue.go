@@ -36,7 +36,7 @@ const (
 //   - One signer's messages take at most a quarter of the queue. If the queue is full, the oldest
 //     message of the signer with the most bytes is evicted. So a signer with many messages cannot
 //     evict the few messages of another signer.
-//   - A message is queued once: the caller does not queue it again after Take returned it.
+//   - A message is queued once: the caller does not queue a message again after Take returned it.
 //   - A message is dropped at the latest when the final block reaches the height of its chunk.
 //
 // Rejected: accepting unsigned messages and bounding their number for each sending peer. Peers

@@ -47,8 +47,8 @@ func (n *Need) extract(c *primitives.Chunk) (*primitives.Chunk, error) {
 	return out, chain.ValidateProofs(out)
 }
 
-// satisfiedBy returns whether c contains the data that n needs. extract must have returned c, for
-// any need.
+// satisfiedBy returns whether c contains the data that n needs. c must be a chunk that extract
+// returned for this need or for any other need.
 func (n *Need) satisfiedBy(c *primitives.Chunk) bool {
 	if n.Body {
 		return c.Proofs == nil

@@ -129,8 +129,8 @@ type item struct {
 // Invariants.
 //
 //   - An item (block of a known epoch) carries a verified signature of the producer of its height.
-//     Only validators can fill the pool, and each gets MaxEquivocating blocks of each height at
-//     which it is the producer.
+//     Only validators can fill the pool. Each validator gets MaxEquivocating blocks of each height
+//     at which that validator is the producer.
 //   - Blocks and bodies are evicted farthest from the tip first. So the next blocks stay, no matter
 //     what else arrives.
 //   - Dropping a block is harmless. When a child of the dropped block arrives, the block is

@@ -105,8 +105,8 @@ func (m *Manager) EpochID(hash primitives.Hash) (primitives.EpochID, error) {
 	return b.EpochID, nil
 }
 
-// NextEpochID returns the epoch after a recorded block's epoch. The ID of the next epoch is the
-// hash of the last block of the epoch before the block's.
+// NextEpochID returns the epoch after a recorded block's epoch. The ID of that next epoch is the
+// hash of the last block of the epoch before the recorded block's epoch.
 func (m *Manager) NextEpochID(hash primitives.Hash) (primitives.EpochID, error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {

@@ -30,7 +30,7 @@ type Config struct {
 
 	// Which peers.
 
-	// Boot are the peers to connect to first. Known are those that were connected in an earlier run.
+	// Boot are the peers to connect to first. Known are peers of previous runs.
 	Boot, Known []wire.PeerInfo
 	// OnlyBoot makes the node dial no other peers than Boot.
 	OnlyBoot bool
@@ -102,11 +102,11 @@ func (c *Config) withDefaults() {
 //   - All input comes through Step. Step takes one event and a time, and returns effects. Equal
 //     events and equal draws give equal effects: every iteration that produces effects is sorted by
 //     id.
-//   - A connection is in conns from Dialled or Accepted until Close. After a valid handshake it is
-//     in ready[tier], at most once for each peer and for each validator key.
-//   - While a T2 handshake waits for its edge (conn.waiting), its messages are queued in both
-//     directions. After that they are processed in order. So the edge is in the graph before any
-//     message is routed over it.
+//   - A connection is in conns from Dialled or Accepted until Close. After a valid handshake the
+//     connection is also in ready[tier], at most once for each peer and for each validator key.
+//   - While a T2 handshake waits for its edge (conn.waiting), the connection's messages are queued
+//     in both directions. After that the queued messages are processed in order. So the edge is in
+//     the graph before any message is routed over the connection.
 //   - A peer's message costs bounded work: frames are bounded before decoding (package wire), lists
 //     here, and expensive requests by rate limits (limits). Exceeding a bound of the protocol bans
 //     the sender.

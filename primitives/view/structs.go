@@ -167,8 +167,9 @@ func (e *Encoder) validatorStake(b []byte, v *primitives.ValidatorStake) []byte 
 	return append(b, `,"validator_stake_struct_version":"V1"}`...)
 }
 
-// ChunkHeader appends ChunkHeaderView (nearcore views.rs:1093). In older headers bandwidth_requests is
-// null, proposed_split is missing, and congestion_info is all zeros.
+// ChunkHeader appends ChunkHeaderView (nearcore views.rs:1093). In headers of versions without
+// these fields, bandwidth_requests is null, proposed_split is missing, and congestion_info is all
+// zeros.
 func (e *Encoder) ChunkHeader(b []byte, h *primitives.ChunkHeader) []byte {
 	if e.order == StructOrder {
 		b = e.hashValue(append(b, `{"chunk_hash":`...), h.ChunkHash())
@@ -263,7 +264,7 @@ func (e *Encoder) proposedSplit(b []byte, s *primitives.TrieSplit) []byte {
 }
 
 // Transaction appends SignedTransactionView (nearcore views.rs:1698). nonce_index is only present if
-// the transaction has one, nonce_mode only if it is strict.
+// the transaction has a nonce index, nonce_mode only if the mode is strict.
 func (e *Encoder) Transaction(b []byte, t *primitives.SignedTransaction) []byte {
 	if e.order == StructOrder {
 		b = AppendAccountID(append(b, `{"signer_id":`...), t.SignerID)

@@ -16,8 +16,8 @@ import (
 // use one core.
 //
 // Invariants:
-//   - The result (outcomes, state root, recorded proof, profiles) equals that of the serial
-//     order, for any number of workers and any window size.
+//   - The result (outcomes, state root, recorded proof, profiles) equals the result of the
+//     serial order, for any number of workers and any window size.
 //   - Each receipt has its turn in the serial order. Limits, commits, recorded reads and sent
 //     receipts take effect only in that turn.
 //   - A speculative run may fail, or its receipt's turn may come when its result is no longer

@@ -147,10 +147,10 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 // contracts that are hard to compile are cheap to make.
 //
 // Invariants:
-//   - A call never waits for the queue. If its code is not compiled yet, the call compiles it
-//     itself (cache.Get and GetInBackground have separate builds).
-//   - One submitter cannot delay the others by much. The next code to compile is that of the
-//     submitter that has used the least compiler time (fair.Queue, charged in compiled).
+//   - A call never waits for the queue. If the code of a call is not compiled yet, the call
+//     compiles the code itself (cache.Get and GetInBackground have separate builds).
+//   - One submitter cannot delay the other submitters by much. The next code to compile belongs to
+//     the submitter that has used the least compiler time (fair.Queue, charged in compiled).
 //   - Memory is bounded: maxQueued codes and maxQueuedBytes bytes in all. A submitter may queue at
 //     most a quarter of each bound, and at most as much as is still free. So if n submitters fill
 //     the queue, a further submitter still gets an n-th part.

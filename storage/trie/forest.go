@@ -230,8 +230,8 @@ func (f *Forest) publish(parent *Root, ref uint32, id uint64, killed []dead) *Ro
 	return r
 }
 
-// Abandon declares that no more versions will be derived. Held roots stay valid. Roots that are
-// released from now on are not freed node by node; all memory is freed at once with the forest.
+// Abandon declares that the caller will derive no more versions. Held roots stay valid. Roots that
+// are released from now on are not freed node by node; all memory is freed at once with the forest.
 func (f *Forest) Abandon() {
 	f.mu.Lock()
 	defer f.unlock()

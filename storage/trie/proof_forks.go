@@ -6,7 +6,7 @@ type Forks struct {
 	Depths []int // the depths in nibbles, ascending
 	Found  bool  // the key exists
 	// Alone is set only if the key is absent and the key's path ends within the key of a leaf or an
-	// extension. Then there is no branch at the last depth.
+	// extension. In that case there is no branch at the last depth.
 	Alone bool
 	// If Alone is set, Next is the nibble at the last depth in the key of that leaf or extension.
 	// Next is EndNibble if the leaf's key ends there.

@@ -38,8 +38,8 @@ type Value interface {
 // Loader loads artifacts.
 type Loader[V Value] interface {
 	Load(a Artifact) (V, error)
-	// LoadFile is Load for an artifact whose machine code is in the file path. The file must not
-	// change.
+	// LoadFile does the same as Load for an artifact whose machine code is in the file `path`. The
+	// file must not change.
 	LoadFile(info []byte, path string) (V, error)
 }
 
@@ -128,8 +128,8 @@ type Stats struct {
 // Invariants:
 //   - At most two builds per key run at a time: one for callers that a block waits for (urgent),
 //     and one for background callers. A caller of Get never waits for a background thread, which
-//     may have a low priority. The first of two builds to finish serves all waiters; the other is
-//     cancelled.
+//     may have a low priority. The first of two builds to finish serves all waiters; the
+//     cache cancels the second build.
 //   - An entry is closed only after the cache and all users have released it.
 //   - A failed build is not cached, because the compiler may succeed the next time. Code that
 //     breaks a rule is cached as an artifact without machine code.

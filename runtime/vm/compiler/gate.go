@@ -2,10 +2,11 @@ package compiler
 
 import "sync"
 
-// gate decides when a compilation may begin. It has three queues, each first come, first served.
+// gate decides when a compilation may begin. A gate has three queues, each first come, first served.
 //
 //   - urgent: a block waits for the compilation. This queue is served first. If no urgent
-//     compilation is running, one may begin even if total others are running.
+//     compilation is running, an urgent compilation may begin even if total compilations of the two
+//     queues below are running.
 //   - precompiles: a block will soon need the compilation (Pool.Ahead). This queue is served
 //     second.
 //   - background: no block waits. At most maxBackground of these compilations run.

@@ -112,9 +112,9 @@ type Job struct {
 	Name       string          // identifies the code, the rules and the form of the module; valid as a file name
 	Code       primitives.Hash // hash of the contract
 	Size       int             // length of the contract's code
-	Background bool            // no block waits for it
+	Background bool            // no block waits for the job
 	Placed     bool            // the caller has called Ahead for this job, so Compile does not enter the gate
-	Cancel     <-chan struct{} // closed when the result is no longer needed
+	Cancel     <-chan struct{} // closed when the caller no longer needs the result
 	// Prepare makes the module when the job begins. A panic counts as a failure of the compiler. An
 	// error is returned to the caller of Compile.
 	Prepare func() (wasm []byte, err error)

@@ -18,10 +18,11 @@ import (
 // matters for short repeated calls of one contract.
 //
 // Invariants:
-//   - A call on a reset instance has exactly the result of a call on a new one: same memory,
+//   - A call on a reset instance has exactly the result of a call on a new instance: equal memory,
 //     globals and tables. Only modules that package prep marks can be reset (GlobalAgain): in them,
 //     everything that a call can change can be read and restored from outside.
-//   - Only an instance whose call ended normally is kept. After a trap or a stop the instance is deleted.
+//   - Only an instance whose call ended normally is kept. After a trap or a stop, the instance is
+//     deleted.
 //   - At most mostKept instances per engine are kept. Closing a module deletes its instances.
 //
 // Outline: after a call with Call.Again, the instance is reset and kept (keepable and set_back in
