@@ -54,8 +54,8 @@ type Done struct{ Job uint64 }
 // Persisted is an event: imported blocks may have reached the disk (Options.OnPersisted).
 type Persisted struct{}
 
-// ShardsChanged is an event: the engine holds other shards than before, so received blocks need
-// other chunk bodies.
+// ShardsChanged is an event: the set of shards that the engine holds has changed, so received
+// blocks may need chunk bodies that they did not need before.
 type ShardsChanged struct{}
 
 // KeyChanged is an event: the account has another signing key. With the zero key the node signs

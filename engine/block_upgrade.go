@@ -43,7 +43,7 @@ func (e *Engine) GenesisOnly() bool {
 
 // adviseUpgrade calls Options.Warn if this program does not support the protocol version of the
 // epoch after head's epoch (nearcore 2.14.0-rc.1 chain/chain/src/chain.rs check_if_upgrade_needed).
-// It ignores other errors: the import of that epoch's first block returns them.
+// adviseUpgrade ignores any other error: the import of that epoch's first block returns that error.
 func (e *Engine) adviseUpgrade(head *primitives.BlockHeader) {
 	if e.o.Warn == nil {
 		return

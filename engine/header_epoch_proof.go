@@ -75,8 +75,8 @@ func (q *EpochProofs) endOf(p *headerchain.EpochProof, last primitives.Hash, fin
 	return err
 }
 
-// saveEnd stores the data from endOf for Proof. saveProofEnd does nothing if this node does not
-// have the blocks.
+// saveEnd stores the data from endOf for Proof. saveEnd does nothing if this node does not have the
+// blocks.
 func (q *EpochProofs) saveEnd(b *storage.Batch, last primitives.Hash, final *primitives.BlockHeader) error {
 	p := new(headerchain.EpochProof)
 	if err := q.endOf(p, last, final); err != nil {

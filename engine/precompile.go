@@ -25,11 +25,11 @@ import (
 //
 // Outline. Most calls are known before they run: from the outgoing receipts of a block as soon as
 // it is applied (precompiler.next), and from the receipts and local transactions of a block when
-// its chunks arrive (precompiler.block). precompileNext and precompileBlock fill a precompileScan,
-// which reads the code of the called accounts from the state on a goroutine of its own and queues
-// the code that the VM has not compiled. Code that validators announce for shards which this node
-// does not hold enters through Precompile. A receipt that is delayed or waits for data needs no
-// scan when it runs, because its code was compiled when it arrived.
+// its chunks arrive (precompiler.block). The methods next and block fill a precompileScan, which
+// reads the code of the called accounts from the state on a goroutine of its own and queues the
+// code that the VM has not compiled. Code that validators announce for shards which this node does
+// not hold enters through Precompile. A receipt that is delayed or waits for data needs no scan
+// when it runs, because its code was compiled when it arrived.
 //
 // A submitted transaction goes through PendingCompilation (precompile_pending.go) instead, before
 // it enters the mempool.
@@ -206,8 +206,8 @@ func (h *precompileScan) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	}
 }
 
-// block precompiles the code that a block will run. precompileBlock reads the code from the states
-// after the block's parent.
+// block precompiles the code that a block will run. The method reads the code from the states after
+// the block's parent.
 func (h *precompiler) block(p *BlockImport) {
 	s := h.newScan(p.parent)
 	if s == nil {

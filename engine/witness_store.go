@@ -62,7 +62,7 @@ func hasOtherValidators(m *epoch.Manager, id primitives.EpochID) bool {
 }
 
 // save stores the transitions that cannot be computed after the flat head has advanced to the block
-// `to`. saveProofs runs before the advance, concurrently with the engine's goroutine. It omits
+// `to`. save runs before the advance, concurrently with the engine's goroutine. It omits
 // transitions beyond the limit and transitions that cannot be computed. A request for an omitted
 // transition fails.
 func (p *witnessCache) save(to *BlockNode) error {

@@ -31,7 +31,7 @@ func decodeBase64(text []byte, padded bool) ([]byte, error) {
 		return nil, err
 	}
 	n, err = base64.RawStdEncoding.Strict().Decode(out, bytes.TrimRight(text, "="))
-	if err != nil { // unreachable: base64Fault has the same rules
+	if err != nil { // unreachable: base64Fault has accepted the text by the rules of the decoder
 		return nil, &Base64Error{err.Error()}
 	}
 	return out[:n], nil

@@ -69,7 +69,7 @@ type module struct {
 	paramsLeft, blocksLeft uint64
 	size                   sizes
 	// late is the first rule of nearcore's instrumentation that the module breaks. The validation
-	// returns late at its end.
+	// returns this error at its end.
 	late *Error
 }
 
