@@ -94,8 +94,8 @@ func (v *View) Key(k string) (end bool) {
 	return false
 }
 
-// Lines returns the lines of the screen. before is the previous look. If it is nil, rates are
-// missing. A height of 0 does not limit the lines.
+// Lines returns the lines of the screen. before is the previous look. If before is nil, the screen
+// has no rates. A height of 0 does not limit the lines.
 func (v *View) Lines(where string, before, now *Look, width, height int) []string {
 	if v.help {
 		lines := slices.Clone(explained)
@@ -153,7 +153,7 @@ func (f *frame) value(name string) float64 {
 }
 
 // rate returns the increase of a counter per second. It returns NaN if the counter has decreased,
-// because the process was restarted in between.
+// because then the node was restarted between the two looks.
 func (f *frame) rate(now, before float64) float64 {
 	if grown := now - before; grown >= 0 {
 		return grown / f.span
@@ -300,7 +300,7 @@ func (f *frame) shards() [][]string {
 	return out
 }
 
-// align pads cells to columns. The first column is left-aligned, the others right-aligned.
+// align pads cells to columns. The first column is left-aligned, all other columns right-aligned.
 func align(rows [][]string) (out []string) {
 	var width []int
 	for _, r := range rows {

@@ -10,7 +10,7 @@ import (
 )
 
 // collector is a vm.Watcher. It records the calls of the receipts for which wanted returns true,
-// and ignores others.
+// and ignores all other calls.
 type collector struct {
 	wanted   func(receipt primitives.Hash) bool
 	profiled bool

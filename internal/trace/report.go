@@ -23,7 +23,7 @@ type Report struct {
 	// Outcomes are the outcomes of the transaction and its receipts. The outcome of a receipt comes
 	// before the outcomes of the receipts that it created.
 	Outcomes []Outcome `json:"outcomes"`
-	// Profile is a file for speedscope.app. It is absent unless requested.
+	// Profile is a file for speedscope.app. Profile is absent unless the client requested it.
 	Profile json.RawMessage `json:"profile,omitempty"`
 }
 
@@ -56,7 +56,7 @@ type Call struct {
 	Deposit  string          `json:"deposit"`
 	Error    json.RawMessage `json:"error,omitempty"`
 	// Missing lists imports that do not exist, so that the contract does not link. Error does not
-	// name them.
+	// name these imports.
 	Missing MissingImports `json:"missing_imports,omitempty"`
 	// Host lists the host calls in order, and Omitted is the number of further host calls.
 	Host    []HostCall `json:"host_calls"`

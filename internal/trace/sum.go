@@ -42,8 +42,8 @@ type HostSum struct {
 	Gas   uint64 `json:"gas"`
 }
 
-// FunctionSum is the gas of a contract function of an account. Gas is the gas that it burnt itself.
-// Total includes the functions and host functions that it calls.
+// FunctionSum is the gas of a contract function of an account. Gas is the gas that the function
+// burnt itself. Total also includes the gas of the functions and host functions that it calls.
 type FunctionSum struct {
 	Account string `json:"account_id"`
 	Name    string `json:"name"`
@@ -52,8 +52,8 @@ type FunctionSum struct {
 	Total   uint64 `json:"gas_total"`
 }
 
-// Sums adds up the gas that transactions burnt, by cause. It applies each chunk in which one of
-// their receipts called a contract once more.
+// Sums adds up the gas that transactions burnt, by cause. For that, Sums applies once more each
+// chunk in which a receipt of these transactions called a contract.
 func Sums(ctx context.Context, e *engine.Engine, v *vm.VM, hashes []primitives.Hash, interrupt func() error) (*Sum, error) {
 	out := &Sum{}
 	want := map[primitives.Hash]*primitives.Outcome{}
@@ -107,8 +107,8 @@ func same(now []primitives.OutcomeWithID, want map[primitives.Hash]*primitives.O
 	return nil
 }
 
-// outcomes adds the outcomes of a transaction to the sum, and collects the chunks in which it
-// called contracts.
+// outcomes adds the outcomes of a transaction to the sum, and collects the chunks in which the
+// transaction called contracts.
 func (s *Sum) outcomes(e *engine.Engine, status *view.FinalOutcome, want map[primitives.Hash]*primitives.Outcome, seen map[place]bool, places *[]place) error {
 	s.Gas += uint64(status.Outcome.GasBurnt)
 	left := len(status.Outcome.ReceiptIDs)

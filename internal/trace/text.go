@@ -22,9 +22,9 @@ const (
 	maxDepth = 40
 )
 
-// WriteText writes a report as text: the receipts as a tree, and under each receipt its calls. A
-// call lists the host functions that burnt most gas or accessed the storage. lines is the maximum
-// number of host functions per call; 0: all.
+// WriteText writes a report as text: the receipts as a tree, and under each receipt the calls of
+// that receipt. A call lists the host functions that burnt most gas or accessed the storage. lines
+// is the maximum number of host functions per call; 0: all.
 func (r *Report) WriteText(w io.Writer, lines int) error {
 	p := &printer{w: w}
 	verb := "did"
@@ -47,8 +47,8 @@ type printer struct {
 	err error
 }
 
-// printf writes a part of a line, or its rest with the line break. It escapes characters that are
-// not printable, because a report may come from a malicious node.
+// printf writes a part of a line, or the rest of the line with the line break. printf escapes
+// characters that are not printable, because a report may come from a malicious node.
 func (p *printer) printf(format string, a ...any) {
 	if p.err != nil {
 		return

@@ -21,8 +21,8 @@ var ErrDiffers = errors.New("trace: applying the chunk again gives another resul
 // Options configure a trace.
 type Options struct {
 	Profile bool // record a profile by contract function
-	// Interrupt is called now and then while contracts run. If it returns an error, the trace ends
-	// and returns that error. nil: the trace is not interrupted.
+	// The trace calls Interrupt now and then while contracts run. If Interrupt returns an error,
+	// the trace ends and returns that error. nil: the trace is not interrupted.
 	Interrupt func() error
 }
 
@@ -54,8 +54,8 @@ type place struct {
 	shard primitives.ShardIndex
 }
 
-// Transaction traces a transaction on the chain. It applies every chunk in which one of the
-// transaction's receipts called a contract once more.
+// Transaction traces a transaction on the chain. It applies once more every chunk in which one of
+// the transaction's receipts called a contract.
 func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitives.Hash, o Options) (*Report, error) {
 	status, err := e.Transactions().FullStatus(hash)
 	if err != nil {
@@ -155,8 +155,8 @@ func calls(r *primitives.Receipt) bool {
 	return false
 }
 
-// report builds a report from a status and the recorded calls. Its gas and tokens are the sums over
-// all outcomes.
+// report builds a report from a status and the recorded calls. The report's gas and tokens are the
+// sums over all outcomes.
 func report(status *view.FinalOutcome, receipts map[primitives.Hash]*primitives.Receipt, c *collector, fill func(*Report)) (*Report, error) {
 	tx := status.Transaction
 	out := &Report{Transaction: tx.Hash().String(), Signer: string(tx.SignerID), Receiver: string(tx.ReceiverID),

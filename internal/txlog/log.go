@@ -53,7 +53,7 @@ type entry struct {
 	lost  int
 }
 
-// block is the part of an accepted block that is logged.
+// block is the part of an accepted block that the log uses.
 type block struct {
 	hash, prev primitives.Hash
 	height     primitives.Height
@@ -86,8 +86,8 @@ func New(o Options) *Log {
 	return l
 }
 
-// Observe queues a block that the node has accepted. It never waits. The log keeps parts of m, so
-// the caller must not change them.
+// Observe queues a block that the node has accepted. Observe never waits. The log keeps parts of m,
+// so the caller must not change m.
 func (l *Log) Observe(m *messages.BlockAccepted) {
 	b := &block{hash: m.Hash, prev: m.Block.Header.PrevHash, height: m.Height(), head: m.IsHead, weight: weightBlock}
 	for i := range m.Shards {

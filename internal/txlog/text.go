@@ -73,7 +73,7 @@ func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 	}
 }
 
-// result returns how a transaction ended. It follows the outcomes from the transaction to the
+// result returns how a transaction ended. result follows the outcomes from the transaction to the
 // receipt that decides. pending is set if that receipt has not run yet.
 func (tx *transaction) result() (failure string, failed, pending bool) {
 	id := tx.hash
@@ -101,8 +101,8 @@ func (tx *transaction) concerns(accounts map[primitives.AccountID]bool) bool {
 		slices.ContainsFunc(tx.executed, func(e executed) bool { return accounts[e.outcome.ExecutorID] })
 }
 
-// actions returns the names of actions. For common actions it does not use their JSON views, which
-// take five times as long.
+// actions returns the names of actions. For common actions, it does not make JSON views, which take
+// five times as long.
 func actions(list []primitives.Action) string {
 	return txtext.List(len(list), func(i int) string {
 		switch a := list[i].(type) {

@@ -26,9 +26,9 @@ const (
 // tracker follows transactions through the canonical blocks until all their receipts except refunds
 // have run. Not safe for concurrent use.
 //
-// A block is applied when it becomes canonical. If canonical blocks are replaced, their effects are
-// undone first: transactions that they include are dropped, and receipts that ran in them wait
-// again.
+// A block is applied when it becomes canonical. If canonical blocks are replaced, the tracker first
+// undoes the effects of the replaced blocks: it drops the transactions that these blocks include,
+// and receipts that ran in these blocks wait again.
 type tracker struct {
 	o         *Options
 	accounts  map[primitives.AccountID]bool // set of Options.Accounts
@@ -36,10 +36,11 @@ type tracker struct {
 	side      []*block
 	open      map[primitives.Hash]*transaction // by the transaction's hash
 	recent    []*transaction                   // transactions in the last maxWait blocks, oldest first; some have ended
-	late      []*transaction                   // transactions in earlier blocks, oldest first; some have ended
-	waiting   map[primitives.Hash]waiting      // receipts of open transactions that have not run, by id
-	held      int                              // bytes of memory of the open transactions
-	dropped   int                              // number of transactions dropped because of maxOpen or maxHeld, not reported yet
+	// transactions of blocks below the current one, oldest first; some have ended
+	late    []*transaction
+	waiting map[primitives.Hash]waiting // receipts of open transactions that have not run, by id
+	held    int                         // bytes of memory of the open transactions
+	dropped int                         // number of transactions dropped because of maxOpen or maxHeld, not reported yet
 }
 
 type seen struct {
@@ -55,8 +56,8 @@ type transaction struct {
 	actions          named
 	height           primitives.Height
 	executed         []executed // in order of execution; the first is the transaction's own outcome
-	waits            int        // number of its receipts in tracker.waiting
-	held             int        // its share of tracker.held
+	waits            int        // number of the transaction's receipts in tracker.waiting
+	held             int        // the transaction's share of tracker.held
 	ended            bool       // if true, the other fields except height are no longer valid
 }
 
@@ -95,7 +96,7 @@ func (t *tracker) wait(tx *transaction, id primitives.Hash, what named) {
 	t.hold(tx, weightReceipt+what.weight())
 }
 
-// arrive removes a receipt from tracker.waiting, because it has run.
+// arrive removes a receipt from tracker.waiting, because the receipt has run.
 func (t *tracker) arrive(id primitives.Hash) {
 	w := t.waiting[id]
 	delete(t.waiting, id)
@@ -109,8 +110,8 @@ func (t *tracker) execute(tx *transaction, e executed) {
 	t.hold(tx, outcomeWeight(&e.outcome)+e.what.weight())
 }
 
-// makeRoom drops the oldest transactions until the rest is within the bounds. It begins with those
-// that are already shown as pending.
+// makeRoom drops the oldest transactions until the rest is within the bounds. makeRoom begins with
+// the transactions that are already shown as pending.
 func (t *tracker) makeRoom() {
 	for len(t.open) > maxOpen || t.held > maxHeld {
 		var tx *transaction
@@ -128,7 +129,8 @@ func (t *tracker) makeRoom() {
 	}
 }
 
-// forget drops all open transactions after a gap in the blocks. It returns their number.
+// forget drops all open transactions after a gap in the blocks. The result is the number of dropped
+// transactions.
 func (t *tracker) forget() int {
 	n := len(t.open)
 	t.canonical, t.side, t.recent, t.late, t.held = nil, nil, nil, nil, 0
@@ -227,7 +229,7 @@ func (t *tracker) undo(tx *transaction, height primitives.Height) {
 	}
 }
 
-// end removes an open transaction and frees its memory.
+// end removes an open transaction and frees the transaction's memory.
 func (t *tracker) end(tx *transaction) {
 	delete(t.open, tx.hash)
 	for i := range tx.executed {
@@ -300,7 +302,8 @@ func (t *tracker) apply(b *block, out *bytes.Buffer) {
 	}
 }
 
-// review shows transactions older than maxWait as pending, and drops those that exceed maxAge.
+// review shows transactions older than maxWait as pending, and drops the transactions older than
+// maxAge.
 func (t *tracker) review(height primitives.Height, out *bytes.Buffer) {
 	n := 0
 	for ; n < len(t.recent) && t.recent[n].height+maxWait <= height; n++ {

@@ -63,11 +63,11 @@ func actionsWeight(list []primitives.Action) (n int) {
 	return n
 }
 
-// maxKept is the maximum weight of actions that a tracker keeps. Of larger actions it keeps only
-// the text.
+// maxKept is the maximum weight of actions that a tracker keeps. Of actions with a larger weight, a
+// tracker keeps only the text.
 const maxKept = 4 << 10
 
-// named contains actions whose names are formatted later.
+// named contains actions. String formats their names only when the log needs them.
 type named struct {
 	list []primitives.Action
 	text string // set instead of list for large actions
@@ -80,8 +80,8 @@ func newNamed(list []primitives.Action) named {
 	return named{text: actions(list)}
 }
 
-// String returns the names of the actions. It returns an empty text for the zero value, which means
-// that the receipt is unknown.
+// String returns the names of the actions. String returns an empty text for the zero value, which
+// means that the receipt is unknown.
 func (n *named) String() string {
 	if n.text != "" || n.list == nil {
 		return n.text

@@ -106,7 +106,8 @@ func depth(text []byte) (deepest int) {
 }
 
 // Lines returns untrusted text of several lines. It formats each of the first maxLines lines as
-// Line does, but keeps the tabs at their beginning. It then states the number of the other lines.
+// Line does, but keeps the tabs at the beginning of a line. After these lines, it states the number
+// of the remaining lines.
 func Lines(text string) string {
 	const maxLines, maxLine = 100, 8000
 	var b strings.Builder

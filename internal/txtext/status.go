@@ -64,7 +64,7 @@ func ParseStatus(result []byte) (*Status, error) {
 	return s, nil
 }
 
-// Failed returns whether the transaction ended in a failure, and its text.
+// Failed returns whether the transaction ended in a failure, and the text of the failure.
 func (s *Status) Failed() (string, bool) { return failureOf(s.Status) }
 
 // Value returns the bytes that the transaction returned. false: it has not succeeded yet, or failed.
@@ -198,8 +198,8 @@ func Actions(list []json.RawMessage) string {
 	return List(len(list), func(i int) string { return action(list[i]) })
 }
 
-// List joins the names of n actions. If there are many, it names only the first ones and states
-// the number of the others.
+// List joins the names of n actions. If there are many actions, List names only the first ones and
+// states the number of the remaining ones.
 func List(n int, name func(i int) string) string {
 	var names []string
 	for i := range n {
@@ -268,7 +268,7 @@ func arguments(args []byte) string {
 	return fmt.Sprintf("%d bytes", len(args))
 }
 
-// failureOf returns whether a status is a failure, and its text.
+// failureOf returns whether a status is a failure, and the text of the failure.
 func failureOf(status json.RawMessage) (string, bool) {
 	var s struct{ Failure json.RawMessage }
 	if json.Unmarshal(status, &s) != nil || len(s.Failure) == 0 || string(s.Failure) == "null" {

@@ -12,24 +12,24 @@
 //	        *PanicError, after which the worker continues
 //	source  our own; neard has view_client_threads, and no bound
 //
-// There are three queues: of short calls, of long calls, and of simulations with traces. Each has
-// its own limit of running calls. A call first runs as a short one, in its caller's goroutine. If
-// it takes too long (ErrLong), it starts again as a long call, on a worker. This is safe, because a
-// view call changes nothing.
+// There are three queues: of short calls, of long calls, and of simulations with traces. Each queue
+// has its own limit of running calls. A call first runs as a short call, in its caller's goroutine.
+// If the short call takes too long (ErrLong), the call starts again as a long call, on a worker.
+// This is safe, because a view call changes nothing.
 //
-// The workers for long calls are threads with a low priority. They leave half of the cores free,
-// because the kernel lets a running thread continue for some milliseconds, whatever its priority.
-// Short calls have no threads of their own: a goroutine that is locked to a thread costs 10 µs more
-// a call, and most calls take less than 50 µs. Simulations yield instead (simulate.go of
+// The workers for long calls are threads with a low priority. These workers leave half of the cores
+// free, because the kernel lets a running thread continue for some milliseconds, whatever its
+// priority. Short calls have no threads of their own: a goroutine that is locked to a thread costs
+// 10 µs more a call, and most calls take less than 50 µs. Simulations yield instead (simulate.go of
 // internal/backend).
 //
 // As many short calls run at a time as there are cores. With one call at a time on two cores, each
 // call would pass its place from a running caller to a sleeping one. The place would be unused
 // until that caller has woken up.
 //
-// Within a queue, clients take turns. The next call is that of the client that has used the least
-// time in this queue (package fair). So a new client waits for running calls, but not for queued
-// ones.
+// Within a queue, clients take turns. The next call to run is a call of the client that has used
+// the least time in this queue (package fair). So a new client waits for running calls, but not for
+// calls that were queued before its own.
 package viewpool
 
 import (
@@ -73,7 +73,7 @@ type Options struct {
 	Alarm func(*PanicError)
 }
 
-// Func is a call. If short is set, it returns ErrLong instead of running for long. It must call
+// Func is a call. If short is set, Func returns ErrLong instead of running for long. Func must call
 // interrupt regularly. If interrupt returns an error (view.ErrTimeout or ErrClosed), Func returns
 // that error.
 type Func func(short bool, interrupt func() error) error
@@ -183,8 +183,8 @@ func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
 	return err
 }
 
-// RunLong runs f as a long call at once, because it is known to be long. The parameters are as in
-// Run.
+// RunLong runs f as a long call at once, because the caller knows that f is long. The parameters
+// are as in Run.
 func (p *Pool) RunLong(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	p.went.Add(1)
@@ -209,15 +209,15 @@ func (p *Pool) job(who fair.Client, f Func, gone func() bool) *job {
 }
 
 func (p *Pool) put(j *job) {
-	if j.left { // it is still in the queue
+	if j.left { // the call is still in the queue
 		return
 	}
 	j.f, j.gone = nil, nil
 	p.jobs.Put(j)
 }
 
-// enter puts a call into a queue. It fails if the pool is closed or the queue is full. The caller
-// holds p.mu.
+// enter puts a call into a queue. enter fails if the pool is closed or the queue is full. The
+// caller holds p.mu.
 func (p *Pool) enter(queue int, j *job) error {
 	switch {
 	case p.closed:
@@ -262,7 +262,7 @@ func (p *Pool) runShort(j *job) error {
 	return err
 }
 
-// runLong runs a call on one of the workers of the given queue, and waits for it.
+// runLong runs a call on one of the workers of the given queue, and waits until the call has ended.
 func (p *Pool) runLong(queue int, j *job) error {
 	p.mu.Lock()
 	err := p.enter(queue, j)
@@ -281,7 +281,7 @@ func (p *Pool) runLong(queue int, j *job) error {
 	case <-late.C:
 	}
 	p.mu.Lock()
-	j.left = !j.begun // a running call ends at its next call of interrupt
+	j.left = !j.begun // a running call ends when it next calls interrupt
 	p.mu.Unlock()
 	if j.left {
 		p.timedOut.Add(1)
@@ -324,7 +324,7 @@ func (p *Pool) Stats() Stats {
 	}
 }
 
-// work runs the calls of a queue one after another. It is the loop of a worker's goroutine.
+// work runs the calls of a queue one after another. work is the loop of a worker's goroutine.
 func (p *Pool) work(queue int) {
 	for {
 		p.mu.Lock()

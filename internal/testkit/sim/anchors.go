@@ -23,8 +23,8 @@ type Anchored struct {
 
 // anchors sends false chunk messages of the byzantine validator in scenarios with Scenario.Anchors.
 // These messages have the form of another protocol version, a wrong anchor, or an anchor block that
-// never arrives. Others are chunks for which another validator is the producer. anchors also
-// resends altered messages of honest nodes.
+// never arrives. Some are chunks for which the byzantine validator is not the producer. anchors
+// also resends altered messages of honest nodes.
 type anchors struct {
 	x          *network
 	taken      primitives.Hash          // the last head on which produceUnentitled ran
@@ -56,7 +56,7 @@ func (a *anchors) sendFalse(from *node, m consensus.Message) {
 
 // heard resends altered copies of 30 % of the messages that the byzantine validator receives. In
 // another producer's partial chunk it alters only the anchor, which is not signed. It signs altered
-// messages of other kinds with the byzantine validator's key.
+// messages of all other kinds with the byzantine validator's key.
 func (a *anchors) heard(m consensus.Message) {
 	if a.x.w.chance(300) {
 		a.alter(a.x.w.nodes[0], m, false)
@@ -301,7 +301,7 @@ func (c *checks) countAnchored() (out Anchored) {
 	return out
 }
 
-// bounded checks that a node's queues of early messages do not exceed their limits.
+// bounded checks that a node's queues of early messages do not exceed the limits of the queues.
 func (c *checks) bounded(n *node) {
 	x := n.counters[len(n.counters)-1]
 	for _, x := range []*anchor.Counters{&x.Chunks, &x.Witnesses} {

@@ -12,9 +12,10 @@ import (
 // over.
 func (n *node) misbehaves() bool { return n.w.s.Byzantine && n.index == 0 && n.w.faulty() }
 
-// sendFalse replaces a message of the byzantine validator by false messages, or sends these in
-// addition. It may also withhold the message. An attacker with the validator's key could do the
-// same. The false messages may contradict earlier ones.
+// sendFalse replaces a message of the byzantine validator by false messages, or sends false
+// messages in addition to it. It may also withhold the message. An attacker with the validator's
+// key could do the same. The false messages may contradict messages that the validator has already
+// sent.
 func (x *network) sendFalse(from *node, s *consensus.Send) {
 	w, key := x.w, secretOf(from.name)
 	if w.s.Anchors {
@@ -87,8 +88,8 @@ func (x *network) sendFalse(from *node, s *consensus.Send) {
 }
 
 // equivocate sends to a validator the parts of a second chunk of the same shard and height. It
-// sends them after the parts m of the first chunk, or instead of them. It returns false if it sent
-// nothing. The caller must then send m.
+// sends these parts after the parts m of the first chunk, or instead of m. If equivocate sent
+// nothing, it returns false, and the caller must send m.
 func (x *network) equivocate(from *node, m *primitives.PartialChunk, to primitives.AccountID) bool {
 	w, h := x.w, &m.Header
 	if x.equivocated != h.ChunkHash() {
@@ -101,7 +102,7 @@ func (x *network) equivocate(from *node, m *primitives.PartialChunk, to primitiv
 		if err != nil {
 			return false
 		}
-		// The second chunk is empty, so that it differs from the first one.
+		// The second chunk is empty, so that it differs from the first chunk.
 		c, coded, err := from.engine.NewCodedChunk(h.PrevBlockHash, index, nil, secretOf(from.name))
 		if err != nil || c.Hash == h.ChunkHash() {
 			return false

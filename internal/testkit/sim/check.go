@@ -18,9 +18,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// checks collects reports of the nodes and compares them with the invariants of the chain. For
-// example: final blocks never change, all nodes compute equal states, receipts are applied once,
-// and the supply of tokens is conserved.
+// checks collects reports of the nodes and checks the invariants of the chain against these
+// reports. For example: final blocks never change, all nodes compute equal states, receipts are
+// applied once, and the supply of tokens is conserved.
 type checks struct {
 	w         *World
 	violation error
@@ -101,7 +101,8 @@ func (c *checks) started(n *node) {
 	}
 }
 
-// adopted checks a block that a node has imported. Its state roots must equal those of other nodes.
+// adopted checks a block that a node has imported. The state roots in the block must equal the
+// roots that all other nodes computed.
 func (c *checks) adopted(n *node, acc *engine.Accepted) {
 	at := acc.Entry
 	c.verdicts.taken(n, at.Block)
@@ -429,8 +430,8 @@ func (c *checks) measure(r *Result) {
 	r.Anchored = c.countAnchored()
 }
 
-// said checks a message from an honest node. Its signature must not contradict the signer's earlier
-// ones. A message about a chunk must have the correct anchor.
+// said checks a message from an honest node. The signature must not contradict earlier signatures
+// of the same signer. A message about a chunk must have the correct anchor.
 func (c *checks) said(n *node, m consensus.Message) {
 	c.signs.said(n, m)
 	c.anchored(n, m)

@@ -24,7 +24,8 @@ type misnumbered struct {
 // chosen are the transactions in the byzantine validator's last chunks, by shard.
 type chosen map[primitives.ShardID][]*primitives.SignedTransaction
 
-// NewCodedChunk records the transactions of the byzantine validator's chunk. create uses them.
+// NewCodedChunk records the transactions of the byzantine validator's chunk. create uses the
+// recorded transactions.
 func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
 	c, coded, err := p.Engine.NewCodedChunk(parent, shard, txs, key)
 	if err == nil && p.n.misbehaves() {
@@ -34,8 +35,8 @@ func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardInde
 }
 
 // create may produce a misnumbered chunk in addition to the byzantine validator's chunk h, with the
-// same parent and shard. It sends the chunk's parts to some nodes, and its witness to the chunk
-// validators of its height.
+// same parent and shard. create sends the parts of the misnumbered chunk to some nodes, and the
+// chunk's witness to the chunk validators of the chunk's height.
 func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w := x.w
 	if x.createdFor == h.ChunkHash() {
@@ -188,8 +189,9 @@ func (x *network) heard(m consensus.Message) {
 }
 
 // include returns the byzantine validator's block m with misnumbered chunks instead of its own
-// chunks. what is created if the misnumbered chunks have enough endorsements. It is unendorsed if
-// one has too few, so that the block is invalid. It is empty if include returns m unchanged.
+// chunks. what is created if the misnumbered chunks have enough endorsements. what is unendorsed if
+// one of these chunks has too few, so that the block is invalid. what is empty if include returns m
+// unchanged.
 func (x *network) include(from *node, m *primitives.Block) (b *primitives.Block, what string) {
 	w, h := x.w, m.Header
 	p := &engine.Proposal{Parent: h.PrevHash, Height: h.Height, Timestamp: h.Timestamp, Approvals: h.Approvals, Vote: h.LatestProtocolVersion}

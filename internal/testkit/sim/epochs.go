@@ -20,8 +20,8 @@ var once = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 3, Min
 // kickouts matches the kickout thresholds in an epoch config file.
 var kickouts = regexp.MustCompile(`kickout_threshold":\d+`)
 
-// epochConfigs returns the epoch config files of the scenario, by name. They are needed because a
-// chain takes few of these values from its genesis.
+// epochConfigs returns the epoch config files of the scenario, by name. The files are needed
+// because a chain takes few of these values from its genesis.
 func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	switch {
 	case s.Splits && (s.Byzantine || s.Dead > 0):

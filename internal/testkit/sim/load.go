@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// hosts is the number of users whose accounts get contracts with Scenario.Calls. They are the first
-// users.
+// hosts is the number of users whose accounts get contracts with Scenario.Calls. These are the
+// first users.
 const hosts = 4
 
 // payers is the number of genesis accounts that create and fund universal accounts.
@@ -27,8 +27,8 @@ func (still) Call(c *action.Call, _ *action.External) (action.CallOutcome, error
 	return o, nil
 }
 
-// code returns the contract code of the n-th deployment. host is the user to whose account it is
-// deployed.
+// code returns the contract code of the n-th deployment. host is the user to whose account the code
+// is deployed.
 func code(host, n int) []byte {
 	out := bytes.Repeat([]byte{byte(host)}, 3000)
 	binary.LittleEndian.PutUint64(out, uint64(n))

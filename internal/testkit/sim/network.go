@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// network delivers messages between nodes, each after a random delay. It loses, delays and
+// network delivers messages between nodes, each after a random delay. The network loses, delays and
 // duplicates messages as the scenario configures. It also contains the state of the byzantine
 // validator.
 type network struct {

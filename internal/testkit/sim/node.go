@@ -16,8 +16,8 @@ import (
 // errCrash is the error of disk writes after a crash.
 var errCrash = errors.New("sim: crash")
 
-// gate blocks a disk's writes until the world opens it. After a crash it is broken: all writes
-// fail.
+// gate blocks a disk's writes until the world opens it. After a crash the gate is broken: all
+// writes fail.
 type gate struct {
 	mu     sync.Mutex
 	change *sync.Cond
@@ -38,7 +38,7 @@ func (g *gate) set(open, broken bool) {
 	g.change.Broadcast()
 }
 
-// pass waits until writes are allowed. It is the MemDisk.Fault of the node's disk.
+// pass waits until writes are allowed. pass is the MemDisk.Fault of the node's disk.
 func (g *gate) pass(int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,8 +51,8 @@ func (g *gate) pass(int) error {
 	return nil
 }
 
-// node is a simulated machine with its disk. It runs a validator or a node that only follows the
-// chain.
+// node is a simulated machine with its disk. The machine runs a validator or a node that only
+// follows the chain.
 type node struct {
 	w       *World
 	index   int

@@ -16,8 +16,8 @@ import (
 var shortKickout = earlykickout.Thresholds{GraceBlocks: 15, MinMissed: 3, MinProducedPercent: 80}
 
 // withholds returns whether a message is lost because its sender is a dead or slow chunk producer.
-// That applies to the parts and the witness of the sender's chunks. A slow producer loses those of
-// every second height.
+// That applies to the parts and the witness of the sender's chunks. A slow producer loses the parts
+// and the witness of every second height.
 func (n *node) withholds(m consensus.Message) bool {
 	s := &n.w.s
 	if n.index >= s.Dead+s.Slow {
@@ -37,7 +37,8 @@ func (n *node) withholds(m consensus.Message) bool {
 	return n.index < s.Dead || height%2 == 0
 }
 
-// producers compares the chunk producers that each node computes with those that refmodel computes.
+// producers compares the chunk producers that each node computes with the chunk producers that
+// refmodel computes.
 type producers struct {
 	c     *checks
 	model refmodel.Producers
@@ -89,8 +90,8 @@ func (p *producers) adopted(n *node, at *engine.BlockNode) {
 	}
 }
 
-// add passes a block to the model. It first passes the block's ancestors that the model does not
-// have.
+// add passes a block to the model. Before the block, add passes those ancestors of it that the
+// model does not have.
 func (p *producers) add(n *node, m *epoch.Manager, at *engine.BlockNode) error {
 	h := at.Header()
 	if p.known[at.Hash] {

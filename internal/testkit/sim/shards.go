@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// changes returns whether the node tracks other shards whenever it produces chunks of other shards.
+// changes returns whether the set of shards that the node tracks follows the shards for which it
+// produces chunks.
 func (n *node) changes() bool { return n.w.s.Own && n.account != "" }
 
 // deal sets the shards that each validator tracks at the start: those of its first two epochs.

@@ -17,7 +17,7 @@ type memory struct {
 
 var memories [16]memory
 
-// mostRemembered is the number of results in a memory at which it is emptied.
+// mostRemembered is the number of results in a memory at which the memory is emptied.
 const mostRemembered = 1 << 14
 
 func remembered(key [32]byte, find func() bool) bool {
@@ -38,8 +38,8 @@ func remembered(key [32]byte, find func() bool) bool {
 	return good
 }
 
-// sign returns a simulated signature: a hash of the public key and the data. It is cheap, and
-// suffices because byzantine validators here sign only with their own keys.
+// sign returns a simulated signature: a hash of the public key and the data. Such a signature is
+// cheap, and suffices because byzantine validators here sign only with their own keys.
 func sign(k primitives.PublicKey, data []byte) primitives.Signature {
 	out := signature(k, data)
 	return primitives.Signature(out[:])

@@ -65,7 +65,7 @@ func (s *signs) said(n *node, m consensus.Message) {
 		}
 		s.blocks[k], s.honest[hash] = hash, true
 		s.within(n, m)
-	case *primitives.PartialChunk: // only the chunk producer sends it
+	case *primitives.PartialChunk: // only the chunk producer sends a partial chunk
 		hash := m.Header.ChunkHash()
 		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "produced")
 		s.honest[hash] = true

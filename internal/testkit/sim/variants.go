@@ -14,12 +14,12 @@ import (
 type form struct {
 	name  string
 	right bool // blocks of this form are valid; those of V7 only before protocol version 87
-	// change varies a block, whose header and body are copies. It returns false if it does not
-	// apply.
+	// change varies a block, whose header and body are copies. change returns false if the form
+	// does not apply to the block.
 	change func(w *World, b *primitives.Block) bool
 }
 
-// Lengths in variants of blocks. They are far above those in honest blocks.
+// Lengths in variants of blocks. These lengths are far above the lengths in honest blocks.
 const (
 	longChallenge = 1_200_000 // size in bytes, above the limit for a stored block of an unknown epoch
 	longStats     = 20_000    // number of statistics, which makes a header of 160 KB
@@ -99,7 +99,8 @@ var forms = []form{
 	}},
 }
 
-// seventh makes the header V7, with the given number of endorsement statistics. Nodes ignore these.
+// seventh makes the header V7, with the given number of endorsement statistics. Nodes ignore these
+// statistics.
 func seventh(w *World, b *primitives.Block, stats int) bool {
 	b.Header.Version, b.Header.CertifiedEpochID = primitives.HeaderV7, primitives.Hash{byte(stats)}
 	b.Header.EndorsementStats = make([]primitives.EndorsementStats, stats)
@@ -151,8 +152,8 @@ func (w *World) write(from *node, b *primitives.Block, f *form) *primitives.Bloc
 	return &came
 }
 
-// reform sends the byzantine validator's block in two variants. One of them may be the original.
-// Each node gets one variant or both. reform returns false if it sent nothing.
+// reform sends the byzantine validator's block in two variants. One of the variants may be the
+// original block. Each node gets one variant or both. reform returns false if it sent nothing.
 func (x *network) reform(from *node, m *primitives.Block) bool {
 	w := x.w
 	base, what := x.include(from, m)

@@ -15,9 +15,9 @@ type Tally struct{ Said, Taken, Refused int }
 // misnumberedChunk is the name under which tallies count misnumbered chunks.
 const misnumberedChunk = "chunk"
 
-// verdicts checks that all nodes agree on blocks and chunks: no node accepts what another has
-// refused. It also checks that nodes accept valid variants of the byzantine validator's blocks and
-// refuse invalid ones.
+// verdicts checks that all nodes agree on blocks and chunks: no node accepts a block or chunk that
+// another node has refused. It also checks that nodes accept valid variants of the byzantine
+// validator's blocks and refuse invalid ones.
 type verdicts struct {
 	c    *checks
 	said map[primitives.Hash]*sentVariant

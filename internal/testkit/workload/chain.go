@@ -59,7 +59,7 @@ type Chain struct {
 	keys   map[primitives.AccountID]primitives.SecretKey
 }
 
-// OpenChain opens an existing chain. If there is none, it creates one.
+// OpenChain opens an existing chain. If there is no chain, OpenChain creates one.
 func OpenChain(o ChainOptions) (*Chain, error) {
 	if o.Disk == nil {
 		o.Disk = storage.NewMemDisk()
@@ -143,7 +143,7 @@ type Plan struct {
 	Delay uint64
 }
 
-// Make produces a block and its chunks, signed by their producers. It does not import the block.
+// Make produces a block and its chunks, signed by their producers. Make does not import the block.
 func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	parent := c.Engine.BlockNode(p.Parent)
 	if parent == nil {

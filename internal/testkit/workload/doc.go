@@ -1,5 +1,5 @@
 // Package workload generates random transactions of every kind of action, optionally with contract
-// calls. It also drives chains that execute them.
+// calls. Package workload also drives chains that execute these transactions.
 //
 //	in      a seed; the numbers of accounts and shards, the skew; for a chain also genesis values
 //	        and the data folder

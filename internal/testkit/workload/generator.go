@@ -17,8 +17,8 @@ type Options struct {
 	// Contracts makes half of the transactions call contracts. The caller must have deployed these
 	// with Deployments.
 	Contracts bool
-	// Universal makes some transactions create and use universal accounts. These are valid from
-	// version 88 on.
+	// Universal makes some transactions create and use universal accounts. These transactions are
+	// valid from version 88 on.
 	Universal bool
 	// Names are additional accounts of the genesis. The generator does not use them.
 	Names []primitives.AccountID
@@ -26,7 +26,7 @@ type Options struct {
 
 // Generator generates transactions. Equal options and calls give equal transactions. A nonce is
 // derived from the height of the block that is to include the transaction. So a generator does not
-// need the chain, and a new generator can continue after an earlier one.
+// need the chain, and a new generator can continue where a previous generator ended.
 type Generator struct {
 	o      Options
 	rng    *rand.Rand
@@ -91,7 +91,8 @@ func (g *Generator) extra(id primitives.AccountID, class keyClass) primitives.Se
 	return g.keys.get(t, fmt.Sprintf("%s %c%d", id, class, g.rng.IntN(extraKeys)))
 }
 
-// nonce returns the next nonce for the height of at. It is above all nonces for earlier heights.
+// nonce returns the next nonce for the height of at. The nonce is above all nonces for lower
+// heights.
 func (g *Generator) nonce(at Base, key string) primitives.Nonce {
 	if at.Height != g.height {
 		g.height, g.count = at.Height, 0
@@ -141,7 +142,7 @@ func (g *Generator) Transfer(at Base) *primitives.SignedTransaction {
 }
 
 // Transaction returns a transaction of a random kind. A tenth of the transactions are spoiled
-// (spoil). Some of the others fail when they are executed.
+// (spoil). Some of the transactions that are not spoiled fail when they are executed.
 func (g *Generator) Transaction(at Base) *primitives.SignedTransaction {
 	d := g.any(at)
 	if g.rng.IntN(10) == 0 {

@@ -16,7 +16,7 @@ import (
 // dynamically.
 type Splitting struct {
 	// Threshold is the memory usage from which a shard is split. MinChild is the minimum memory
-	// usage of each part. Both are in bytes.
+	// usage of each part. Threshold and MinChild are in bytes.
 	Threshold, MinChild uint64
 	MaxShards           int
 	MinEpochs           uint64 // minimum number of epochs between two splits

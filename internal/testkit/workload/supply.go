@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// counter sums the tokens in the state of a shard. It keeps its first error.
+// counter sums the tokens in the state of a shard. The counter keeps its first error.
 type counter struct {
 	cfg *parameters.RuntimeConfig
-	// mine returns whether a receipt is for the counted shard. It is needed because both children
-	// of a split shard have the whole queue of delayed receipts.
+	// mine returns whether a receipt is for the counted shard. mine is needed because each child of
+	// a split shard has the whole queue of delayed receipts of the parent.
 	mine func(*primitives.Receipt) bool
 	sum  primitives.Balance
 	err  error
@@ -106,10 +106,10 @@ func (c *counter) value(key, value []byte) {
 // Lookup returns an imported block, even if the engine has evicted it. Nil: the block is unknown.
 type Lookup func(primitives.Hash) *engine.BlockNode
 
-// Held adds up all tokens that exist after a block. They are in accounts, in the receipts in the
-// state (delayed, buffered, postponed), in outgoing receipts, and in receipts for shards with
-// missing chunks. Held reads the states from the store, so it also tests the flat state and the
-// changes above it.
+// Held adds up all tokens that exist after a block. These tokens are in accounts, in the receipts
+// in the state (delayed, buffered, postponed), in outgoing receipts, and in receipts for shards
+// with missing chunks. Held reads the states from the store, so it also tests the flat state and
+// the changes above it.
 func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balance, error) {
 	c := &counter{cfg: at.Config}
 	bounds := at.Layout.Boundaries()
@@ -141,8 +141,8 @@ func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balan
 }
 
 // Supply returns the expected result of Held after a block: the header's total supply, minus the
-// tokens that the block's chunks burnt. Only the next header subtracts these. Minted tokens are in
-// the supply of the block that pays them.
+// tokens that the block's chunks burnt. Only the next header subtracts the burnt tokens. Minted
+// tokens are in the supply of the block that pays them.
 func Supply(at *engine.BlockNode) (primitives.Balance, error) {
 	sum := at.Header().TotalSupply
 	for i := range at.Shards {
