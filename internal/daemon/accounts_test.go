@@ -73,7 +73,7 @@ func TestSetAccountsTakesEffectBeforeReply(t *testing.T) {
 	done(t, h, "sandbox_set_balance", `{"account_id":"test.near","amount":"1"}`)
 	var none struct{}
 	for params, want := range map[string]string{
-		`{"account_id":"nobody.near","code_base64":""}`: "SANDBOX_REFUSED: the records cannot be written into the state: record 0 of account nobody.near: there is no such account",
+		`{"account_id":"nobody.near","code_base64":""}`: "SANDBOX_REFUSED: the records cannot be written into the state: record 0 of account nobody.near: the account does not exist",
 		`{"account_id":"new.near"}`:                     "missing field `code_base64`",
 	} {
 		if f := rpcOf(t, h, "sandbox_set_code", params, &none); !strings.Contains(f, want) {

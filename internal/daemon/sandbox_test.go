@@ -82,7 +82,7 @@ func TestPatchIsVisibleWhenReplyArrives(t *testing.T) {
 		`{"ReceivedData":{"account_id":"nobody.near","data_id":"11111111111111111111111111111111","data":""}}`,
 		`{"AccessKey":{"account_id":"nobody.near","public_key":"ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr","access_key":{"nonce":0,"permission":"FullAccess"}}}`,
 	} {
-		if f := rpcOf(t, h, "sandbox_patch_state", "[["+record+"]]", &none); !strings.HasPrefix(f, "CANNOT_PATCH: the records cannot be written into the state: record 0 of account nobody.near: there is no such account") {
+		if f := rpcOf(t, h, "sandbox_patch_state", "[["+record+"]]", &none); !strings.HasPrefix(f, "CANNOT_PATCH: the records cannot be written into the state: record 0 of account nobody.near: the account does not exist") {
 			t.Errorf("%s of an unknown account: %s", record, f)
 		}
 	}

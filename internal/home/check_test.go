@@ -59,7 +59,7 @@ func TestCheckFindsWhatLoadRefuses(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(dir, "epoch_configs"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"none for the genesis protocol version 88"}, nil},
+		}, []string{"none applies to the protocol version of the genesis, 88"}, nil},
 		{"shards that are not", func(t *testing.T, dir string) {
 			replaceOnce(t, filepath.Join(dir, "config.json"), `"tracked_shards_config": "AllShards"`, `"tracked_shards_config": {"Shards": ["s0.v0", "s7.v3"]}`)
 		}, nil, []string{"the genesis has no shard s7.v3, only s0.v0"}},
