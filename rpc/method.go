@@ -15,15 +15,16 @@ type Method[P any] struct {
 	Name, Doc string
 	Aliases   []string // older names of the method, mostly EXPERIMENTAL_...
 	Faults    []*Fault // all faults that the method may return; an error that is not listed becomes INTERNAL_ERROR
-	// Waits marks methods that may wait for the chain. Their calls count against
+	// Waits marks methods that may wait for the chain. Calls of these methods count against
 	// max_parked_requests.
 	Waits bool
 	// SpecStatus marks the method whose replies are always HTTP 200 under rpc.http_status "spec".
 	SpecStatus bool
-	// Heavy marks methods whose cost grows with the size of blocks. Their calls take turns of the
+	// Heavy marks methods whose cost grows with the size of blocks. Calls of these methods take turns of the
 	// heavy limit.
 	Heavy bool
-	// Simulates marks methods that execute transactions. Their calls count against max_simulations.
+	// Simulates marks methods that execute transactions. Calls of such methods count against
+	// max_simulations.
 	Simulates bool
 	// Sandbox marks methods that control a sandbox. These methods are switched off if
 	// troupe.rpc.sandbox is false.

@@ -21,7 +21,7 @@ const (
 // concurrent use.
 type logWriter struct {
 	to   io.Writer
-	done chan struct{} // closed when the goroutine has ended
+	done chan struct{} // closed when the writing goroutine has ended
 
 	mu      sync.Mutex
 	changed sync.Cond

@@ -305,7 +305,7 @@ func (c *checks) deeds(h primitives.Height, d *deeds) {
 // supply checks that all tokens after a block add up to the total supply.
 func (c *checks) supply(n *node, at *engine.BlockNode) {
 	find := func(hash primitives.Hash) *engine.BlockNode {
-		if hash.IsZero() { // hash is that of the genesis's parent
+		if hash.IsZero() { // this is the hash of the genesis block's parent
 			return nil
 		}
 		x, err := n.engine.Block(hash)
