@@ -64,7 +64,7 @@ func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 }
 
 // ShareRevertPoint returns a second revert point at the block of s. The two revert points end
-// independently of each other. It returns ErrEnded if s has ended.
+// independently of each other. ShareRevertPoint returns ErrEnded if s has ended.
 func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	if s.entry == nil || !s.entry.Acquire() {
 		return nil, fmt.Errorf("%w: block %v", ErrEnded, s.ref)

@@ -102,7 +102,8 @@ func (t *tree) write(b *Batch) {
 }
 
 // remove removes a block that the flat head has passed, or that is on an abandoned branch. If ids
-// is false, the block's IDs stay in the tree until dropBaseIDs. The flat head's block needs this.
+// is false, the block's IDs stay in the tree until dropBaseIDs. The block that becomes the flat
+// head is removed with ids false.
 func (t *tree) remove(p *pendingBlock, ids bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

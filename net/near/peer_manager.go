@@ -50,7 +50,7 @@ type Config struct {
 
 	// T1 connections, between validators.
 
-	// NoInboundT1 refuses T1 connections. NoOutboundT1 dials none.
+	// NoInboundT1 refuses T1 connections. With NoOutboundT1, this node dials no T1 connections.
 	NoInboundT1, NoOutboundT1 bool
 	// T1Period is the time between rounds of dials to proxies. 0: one minute.
 	T1Period time.Duration

@@ -32,7 +32,7 @@ type Case struct {
 // Replayed is the result of replaying a Case.
 type Replayed struct {
 	Hash    primitives.Hash // hash of the replayed transaction, which is not the hash of the original
-	Differs string          // how the outcomes differ; empty: they are equal
+	Differs string          // how the outcomes of the replay differ from the original outcomes; empty: they are equal
 }
 
 // Deed is the part of an outcome that does not depend on the chain: no ids, no prices.

@@ -91,8 +91,8 @@ func (c *childMain) write(r *Reply) error {
 // processes want the core, such a child gets about a hundredth of the core.
 const backgroundNice = 19
 
-// answer compiles on a new thread, which ends afterwards. That frees the library's per-thread
-// memory.
+// answer compiles on a new thread, which ends afterwards. The end of the thread frees the library's
+// per-thread memory.
 func (c *childMain) answer(r *Request) error {
 	if r.Background && !c.low {
 		c.low = true

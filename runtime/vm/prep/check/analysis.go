@@ -73,7 +73,8 @@ func (a *analysis) beforeBulk(off uint32, unreachable bool) {
 // then sets the point that flush will add before the next instruction.
 func (a *analysis) then(k kind, cost uint32) { a.after, a.cost, a.queued = k, cost, true }
 
-// flush adds the point that then has set. The validator calls flush with every instruction.
+// flush adds the pending point, which the method `then` has set. The validator calls flush with
+// every instruction.
 func (a *analysis) flush(off uint32) {
 	if a.queued {
 		a.queued = false
