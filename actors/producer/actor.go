@@ -61,7 +61,7 @@ type Chain interface {
 
 // Demand is what waits for blocks. Its methods are safe for concurrent use.
 type Demand interface {
-	// IsIdle returns whether a shard's pool has no transaction for the next chunk. If Idle returns
+	// IsIdle returns whether a shard's pool has no transaction for the next chunk. If IsIdle returns
 	// true, the actor makes the chunk itself.
 	IsIdle(primitives.ShardID) bool
 	// HasTransactions returns whether a pool has transactions for a chunk. If it returns false, the
@@ -117,15 +117,15 @@ type Options struct {
 
 // Actor approves and makes blocks. Only its own goroutine may use it.
 type Actor struct {
-	o       Options
-	begun   time.Time
-	tracker *doomslug.Tracker
-	sched   *production.Scheduler
-	head    *head
+	o        Options
+	begun    time.Time
+	doomslug *doomslug.Tracker
+	sched    *production.Scheduler
+	head     *head
 	// followed has one entry for each block that was imported as the tip but is not on disk yet.
 	// The entry is true if the producer already builds on this block.
 	followed []bool
-	held     bool // true: block production is paused, so the tracker's timers are stopped
+	held     bool // true: block production is paused, so doomslug's timers are stopped
 	stopped  bool
 	goals    []goal // pending MineBlocks requests
 	patches  []patch
@@ -156,7 +156,7 @@ func New(o Options) *Actor {
 	if o.Begin != nil {
 		a.clock.restore(*o.Begin)
 	}
-	a.tracker = doomslug.New(o.Delays, 0, 0)
+	a.doomslug = doomslug.New(o.Delays, 0, 0)
 	a.sched = production.New(o.Rules, 0)
 	a.self = func(tick) {}
 	return a
@@ -402,7 +402,7 @@ func (a *Actor) advance() {
 	}
 	if a.held { // time on hold must not cause skipped heights
 		a.held = false
-		a.tracker.Tip(a.head.hash, a.head.height, a.head.final, now)
+		a.doomslug.Tip(a.head.hash, a.head.height, a.head.final, now)
 	}
 	a.delays(out.Interval)
 	if out.Pace == production.Now && a.head.sole {
@@ -411,14 +411,14 @@ func (a *Actor) advance() {
 	if to := a.nextHeight(); to > a.head.height+1 {
 		if a.head.making == 0 && !a.reorg.isPending() && a.head.next != to {
 			a.head.next = to
-			a.vote(a.tracker.SkipTo(to, now), now)
+			a.vote(a.doomslug.SkipTo(to, now), now)
 		}
 	}
-	for _, p := range a.tracker.Tick(now, out.Pace == production.Now) {
+	for _, p := range a.doomslug.Tick(now, out.Pace == production.Now) {
 		a.vote(p, now)
 	}
 	wait := a.make(now)
-	a.arm(now, out.At, wait, a.tracker.Next())
+	a.arm(now, out.At, wait, a.doomslug.Next())
 }
 
 // never is the skip delay of a sole validator in ns. A sole validator has no other producer to
@@ -437,7 +437,7 @@ func (a *Actor) delays(interval int64) {
 	if a.head.sole {
 		d.Skip, d.MaxWait = never, never
 	}
-	a.tracker.SetDelays(d)
+	a.doomslug.SetDelays(d)
 }
 
 // arm sets the timer to the earliest of times, ignoring zeros. If all times are zero, arm stops the

@@ -83,7 +83,7 @@ func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers 
 		h.shards = append(h.shards, s)
 	}
 	a.head = h
-	a.tracker.Tip(h.hash, h.height, h.final, a.now())
+	a.doomslug.Tip(h.hash, h.height, h.final, a.now())
 	if !h.sole {
 		a.askChunks()
 	}
@@ -210,13 +210,13 @@ func (a *Actor) make(now int64) (wait int64) {
 		return 0
 	}
 	complete := a.isComplete()
-	for height := max(h.height+1, h.next); height <= a.tracker.LargestReady(); height++ {
+	for height := max(h.height+1, h.next); height <= a.doomslug.LargestReady(); height++ {
 		p := must(a.o.Chain.BlockProducer(h.hash, height))
 		if !a.isOwn(p.AccountID, p.PublicKey) {
 			continue
 		}
 		if h.sole && !complete {
-			if ready, _ := a.tracker.Ready(height, true, now); ready {
+			if ready, _ := a.doomslug.Ready(height, true, now); ready {
 				a.askChunks()
 				complete = a.isComplete()
 			}
@@ -224,7 +224,7 @@ func (a *Actor) make(now int64) (wait int64) {
 				return 0
 			}
 		}
-		ready, until := a.tracker.Ready(height, complete, now)
+		ready, until := a.doomslug.Ready(height, complete, now)
 		if !ready {
 			if until > 0 && (wait == 0 || until < wait) {
 				wait = until
@@ -248,7 +248,7 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 		Parent: h.hash, Height: height, Timestamp: a.clock.blockTime(a.o.Chain.Imported(h.hash).Header().Timestamp,
 			passed), Producer: producer, Era: a.era,
 		Chunks: make([]*primitives.Chunk, len(h.shards)), Endorsements: make([][]primitives.Signature, len(h.shards)),
-		Approvals: a.tracker.Approvals(height, h.approvers),
+		Approvals: a.doomslug.Approvals(height, h.approvers),
 	}
 	for i := range h.shards {
 		if s := &h.shards[i]; s.complete() && !a.missesChunk(s.id) {

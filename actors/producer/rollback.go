@@ -81,7 +81,7 @@ func (a *Actor) rolledBack(m *messages.RolledBack) {
 	a.goals = nil
 	a.refuseAll(ErrRolledBack)
 	a.era, a.missLeft = m.Era, nil
-	a.tracker = doomslug.New(a.o.Delays, 0, a.now())
+	a.doomslug = doomslug.New(a.o.Delays, 0, a.now())
 	a.sched = production.New(a.sched.Rules(), a.now())
 	a.resume()
 }

@@ -141,7 +141,7 @@ func (a *Actor) startBranch() {
 	a.setHead(base, a.o.Final(), approvers, sole)
 	a.head.next, a.head.empty = f.at, true
 	now := a.now()
-	a.vote(a.tracker.SkipTo(f.at, now), now)
+	a.vote(a.doomslug.SkipTo(f.at, now), now)
 	a.askChunks()
 	a.advance()
 }

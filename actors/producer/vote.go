@@ -10,7 +10,7 @@ import (
 // tracker.
 func (a *Actor) vote(p doomslug.Proposal, now int64) {
 	h := a.head
-	// use the tracker's time, so that tracker and scheduler measure the same interval
+	// use doomslug's time, so that doomslug and scheduler measure the same interval
 	a.stepAt(production.Voted{}, now)
 	for i := range h.approvers {
 		v := &h.approvers[i]
@@ -21,6 +21,6 @@ func (a *Actor) vote(p doomslug.Proposal, now int64) {
 			Inner: p.Inner, Target: p.Target, AccountID: v.AccountID,
 			Signature: a.o.Keys[v.AccountID].Sign(p.Inner.SignedBytes(p.Target)),
 		}
-		a.tracker.Vote(vote, h.approvers, now)
+		a.doomslug.Vote(vote, h.approvers, now)
 	}
 }
