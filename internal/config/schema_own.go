@@ -69,7 +69,7 @@ var ownKeys = map[string]rule{
 			"on"},
 	"troupe.mempool": {kind: kObject},
 	"troupe.mempool.max_transactions": {kind: kU64, min: 1, max: maxCount,
-		doc: "largest number of transactions in the pools"},
+		doc: "largest number of transactions in the pool, per shard"},
 	"troupe.mempool.max_per_key": {kind: kU64, min: 1, max: maxCount,
 		doc: "largest number of transactions of one access key in the pools"},
 	"troupe.mempool.max_queued": {kind: kU64, min: 1, max: maxCount,
