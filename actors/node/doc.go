@@ -18,10 +18,10 @@
 //	├── shards/<id>         applies the shard's chunks
 //	│   ├── chunk-producer  chooses the transactions of chunks
 //	│   └── mempool         owns the pool: takes submissions, offers transactions to chunks
-//	├── milestones          package txtracker: informs waiters about their transactions
+//	├── txtracker           informs waiters about their transactions
 //	├── streams             package subscriptions: the parent of subscribers
 //	│   └── subscriber-<n>  one for each subscription
-//	├── rpc                 the parent of sessions
+//	├── rpc                 package session: the parent of sessions
 //	│   └── session-<n>     one for each client, from its first submission or wait on
 //	│       └── waiter-<n>  one for each wait for a transaction
 //	├── network             peers; only if the node has a network
@@ -29,6 +29,12 @@
 //
 // If the chain has other validators, the actor validator takes the place of chain and producer. In
 // a replica, the actor of package replica does.
+//
+// On a validator among others, the network actor passes each transaction that a mempool accepts
+// also to the validator actor. The core of that actor has pools of its own (consensus/pools.go), and
+// this node's chunks come from these pools. The mempools' pools then serve checks, forwarding and
+// waiters only. Chunks are applied and built by steps and jobs of the validator actor, so the
+// actors shards/<id> and chunk-producer get no work.
 //
 // Reads, signature checks (package engine/signature) and counters of pools need no message.
 package node

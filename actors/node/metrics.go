@@ -103,25 +103,25 @@ func (n *Node) Stats() Stats {
 // whose parent is not imported, troupe_* for sessions, waits and limits.
 func (n *Node) Metrics(b []byte) []byte {
 	b = n.asyncMetrics(n.actorMetrics(b))
-	shard := func(name, help string, value func(*trackedShard) int64) {
+	shard := func(name, help string, value func(*shardActors) int64) {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 		for _, t := range n.shards.set.Load().list {
 			b = fmt.Appendf(b, "%s{shard_id=\"s%d\"} %d\n", name, t.id, value(t))
 		}
 	}
 	shard("near_transaction_pool_entries", "Total number of transactions currently in the pools tracked by the node",
-		func(t *trackedShard) int64 { return int64(t.pool.Len()) })
+		func(t *shardActors) int64 { return int64(t.pool.Len()) })
 	shard("troupe_transactions_queued", "Submitted transactions that have not been checked",
-		func(t *trackedShard) int64 { return int64(t.pool.Queued()) })
+		func(t *shardActors) int64 { return int64(t.pool.Queued()) })
 	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes",
-		func(t *trackedShard) int64 { return t.pool.Bytes() })
+		func(t *shardActors) int64 { return t.pool.Bytes() })
 	shard("troupe_transactions_held",
 		"Transactions in the pools that wait until the contract that they deploy or call is compiled",
-		func(t *trackedShard) int64 { return int64(t.pool.Held()) })
+		func(t *shardActors) int64 { return int64(t.pool.Held()) })
 	shard("troupe_transactions_held_bytes", "Total size of the transactions in the pools that wait for the compilation of a contract",
-		func(t *trackedShard) int64 { return t.pool.HeldBytes() })
+		func(t *shardActors) int64 { return t.pool.HeldBytes() })
 	shard("troupe_transactions_compiling", "Transactions in the pools whose contract is being compiled now",
-		func(t *trackedShard) int64 { return int64(t.pool.Compiling()) })
+		func(t *shardActors) int64 { return int64(t.pool.Compiling()) })
 
 	blocks := &n.blocks
 	if n.validator != nil {

@@ -134,7 +134,7 @@ func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransacti
 		return nil
 	}
 	set := n.shards.set.Load()
-	of := map[*trackedShard][]*primitives.SignedTransaction{}
+	of := map[*shardActors][]*primitives.SignedTransaction{}
 	for _, tx := range txs {
 		n.drops.sent(tx.Hash())
 		t := set.of(tx.SignerID)

@@ -141,7 +141,7 @@ func Start(o Options) (*Node, error) {
 	// Actors send messages to each other as soon as they start. So all PIDs are set before the
 	// first start.
 	for name, pid := range map[string]**actor.PID{
-		"chain": &n.chain, "producer": &n.producer, "milestones": &n.tracker, "rpc": &n.rpc, subscriptions.Name: &n.subscriptions,
+		"chain": &n.chain, "producer": &n.producer, txtracker.Name: &n.tracker, "rpc": &n.rpc, subscriptions.Name: &n.subscriptions,
 	} {
 		*pid = actor.NewPID(sys.Address(), name)
 	}
@@ -167,6 +167,10 @@ func Start(o Options) (*Node, error) {
 	return n, nil
 }
 
+// hasProducer returns whether the node has a producer actor. Otherwise n.producer is n.chain: the
+// validator actor of a validator among others, or the actor of a replica.
+func (n *Node) hasProducer() bool { return n.producer != n.chain }
+
 func (n *Node) tell(pid *actor.PID, m any) { n.root.Send(pid, m) }
 
 // spawn starts the actor tree, receivers before senders.
@@ -185,7 +189,7 @@ func (n *Node) spawn() (err error) {
 		}
 		return session.NewSupervisor(o)
 	})
-	spawn("milestones", func(bool) actor.Actor {
+	spawn(txtracker.Name, func(bool) actor.Actor {
 		return txtracker.New(n.position(), txtracker.Out{
 			Progress: func(to messages.Address, m messages.Progress) { n.toWaiter(to, m) },
 			Again:    func(m messages.WatchAgain) { n.tell(n.rpc, m) },
@@ -299,7 +303,7 @@ func (n *Node) blockImported(m messages.BlockImported) {
 			panic(fmt.Errorf("node: set up the shards after block %d: %w", m.Height(), err))
 		}
 	}
-	if n.producer != n.chain {
+	if n.hasProducer() {
 		n.tell(n.producer, m)
 	}
 	if n.network != nil {
@@ -316,7 +320,7 @@ func (n *Node) blockAccepted(m messages.BlockAccepted) {
 	n.tracer.block(&m, persisted)
 	n.shards.retire(m.Final)
 	n.tell(n.tracker, m)
-	if n.producer != n.chain {
+	if n.hasProducer() {
 		n.tell(n.producer, m)
 	}
 	if n.network != nil {

@@ -122,8 +122,8 @@ type Options struct {
 	Limits Limits
 	// Seed determines the order of transaction groups in the pools. Zero: random.
 	Seed primitives.Hash
-	// Pooled gets the transactions that clients of this node submit, in addition to the network
-	// actor. nil: not called.
+	// Pooled gets the transactions of clients and of peers that the mempools accept, in addition to
+	// the network actor. nil: not called.
 	Pooled messages.Sender[messages.TransactionPooled]
 
 	// The process.

@@ -26,10 +26,11 @@ type shards struct {
 // shardSet is immutable.
 type shardSet struct {
 	layout primitives.ShardLayout // layout of the next block
-	list   []*trackedShard        // tracked shards of the layout, and older shards whose actors still run
+	list   []*shardActors         // every shard of the layout, tracked or not, and older shards whose actors still run
 }
 
-type trackedShard struct {
+// shardActors are the actors of one shard.
+type shardActors struct {
 	id   primitives.ShardID
 	pool *mempool.Status
 	pid  *actor.PID
@@ -41,8 +42,8 @@ type trackedShard struct {
 }
 
 // find returns the shard with an id, or nil.
-func (s *shardSet) find(id primitives.ShardID) *trackedShard {
-	i := slices.IndexFunc(s.list, func(t *trackedShard) bool { return t.id == id })
+func (s *shardSet) find(id primitives.ShardID) *shardActors {
+	i := slices.IndexFunc(s.list, func(t *shardActors) bool { return t.id == id })
 	if i < 0 {
 		return nil
 	}
@@ -50,7 +51,7 @@ func (s *shardSet) find(id primitives.ShardID) *trackedShard {
 }
 
 // of returns the shard of an account in the next block.
-func (s *shardSet) of(account primitives.AccountID) *trackedShard {
+func (s *shardSet) of(account primitives.AccountID) *shardActors {
 	return s.find(s.layout.ShardOf(account))
 }
 
@@ -138,7 +139,7 @@ func (s *shards) publish(set *shardSet) {
 // in their mailboxes.
 func (s *shards) retire(final primitives.Height) {
 	old := s.set.Load()
-	past := func(t *trackedShard) bool { return t.gone != 0 && t.gone <= final }
+	past := func(t *shardActors) bool { return t.gone != 0 && t.gone <= final }
 	if !slices.ContainsFunc(old.list, past) {
 		return
 	}
@@ -154,10 +155,10 @@ func (s *shards) retire(final primitives.Height) {
 }
 
 // spawn starts the actors of a shard.
-func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
+func (s *shards) spawn(id primitives.ShardID) (*shardActors, error) {
 	n, k := s.n, s.n.spawner
 	name, address := fmt.Sprintf("shards/%d", id), n.rpc.GetAddress()
-	t := &trackedShard{id: id, pool: mempool.NewStatus(n.wakeup),
+	t := &shardActors{id: id, pool: mempool.NewStatus(n.wakeup),
 		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address,
 			name+"/"+shard.ChunkProducerName)}
 	producer := k.props("chunk-producer", func() actor.Actor {

@@ -126,7 +126,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	const clients, each = 6, 14
 	// Fewer than halt the node.
 	f := &failurePlan{rng: rand.New(rand.NewPCG(seed, 1)), left: map[string]int{}, fell: fell}
-	for _, kind := range []string{"mempool", "milestones", "network", "rpc", "streams"} {
+	for _, kind := range []string{"mempool", "txtracker", "network", "rpc", "streams"} {
 		f.left[kind] = f.rng.IntN(maxRestarts + 1)
 	}
 	f.left["session"], f.left["waiter"], f.left["subscriber"] = f.rng.IntN(6), f.rng.IntN(6), f.rng.IntN(6)
@@ -250,7 +250,7 @@ func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool,
 		switch {
 		case !there || !ok:
 			t.Errorf("%s: answered with %v, but no block includes the transaction (%v)", who, r.out.Level, there)
-		case r.out.Level != want && !failed("milestones", "mempool"):
+		case r.out.Level != want && !failed("txtracker", "mempool"):
 			t.Errorf("%s: waited for %v and got %v; the first block that satisfies the wait gives %v", who, r.level,
 				r.out.Level, want)
 		case !txstatus.Meets(r.out.Level, r.level):

@@ -38,7 +38,7 @@ func (n *Node) stop(ctx context.Context) error {
 			messages.DrainChain{})
 	}
 	ends := []*actor.PID{n.network, n.subscriptions, n.rpc, n.meter, n.chain}
-	if n.producer != n.chain {
+	if n.hasProducer() {
 		ends = append(ends, n.producer)
 	}
 	for _, t := range n.shards.set.Load().list {

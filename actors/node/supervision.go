@@ -63,7 +63,7 @@ var failures = map[string]failure{
 	"shard":          halts,      // the chain actor waits for the shard's reply
 	"chunk-producer": halts,      // the block waits for its chunk
 	"mempool":        restarts,   // the pool is lost; waiters submit their transactions again
-	"milestones":     restarts,   // waiters watch again, and read missed outcomes from the store
+	"txtracker":      restarts,   // waiters watch again, and read missed outcomes from the store
 	"rpc":            restarts,   // all sessions and waits end with an error
 	"streams":        restarts,   // all subscriptions end; clients resume at their cursors
 	"subscriber":     stopsAlone, // one subscription ends; its client resumes at the cursor

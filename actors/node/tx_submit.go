@@ -51,7 +51,7 @@ func (n *Node) submitAll(txs []*primitives.SignedTransaction) ([]messages.Submit
 		return nil, err
 	}
 	type part struct {
-		of  *trackedShard
+		of  *shardActors
 		txs []*primitives.SignedTransaction
 		at  []int
 		r   mempool.Request
@@ -149,7 +149,7 @@ func (n *Node) route(m messages.SubmitTransactions) {
 }
 
 // mempool returns the options of a shard's mempool.
-func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Options {
+func (n *Node) mempool(t *shardActors, again bool, started func()) mempool.Options {
 	return mempool.Options{
 		Shard: t.id, Pool: txpool.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed),
 		Queue:  txpool.QueueLimits{Items: n.o.Limits.Queue, Bytes: n.o.Limits.QueueBytes},
@@ -238,12 +238,11 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	v.Ahead = isAhead(tx)
 	switch u := n.engine.PendingCompilation(tx); {
 	case u == nil:
-	// In manual mode the client decides when to request blocks, so do not hold the transaction. If
-	// the chain has validators on other nodes, this node makes no chunks from this pool. It
-	// forwards the transaction at once, and another node may include the transaction even if this
-	// node held it.
+	// In manual mode the client decides when to request blocks, so do not hold the transaction. A
+	// validator among others and a replica make no chunks from this pool. They forward the
+	// transaction at once, and a block may include the transaction even if the mempool held it.
 	case n.Mode() == production.Manual,
-		n.producer == n.chain: // the chain has validators on other nodes
+		!n.hasProducer():
 		u.Warm()
 	default:
 		v.Code = u.Compile

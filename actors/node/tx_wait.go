@@ -18,7 +18,7 @@ import (
 
 // SendTx submits a transaction and waits until it has reached the level r.WaitUntil or ctx ends.
 // The status is that of the first block that satisfies the wait. With NONE, SendTx returns as soon
-// as the mempool has queued the transaction for its check.
+// as the submission is posted to the mempool (the RPC server calls SendTxAsync itself for NONE).
 //
 // Errors: *primitives.InvalidTxError; view.ErrNoRoom; view.ErrTimeout, after which a block may
 // still include the transaction; view.ErrTooManyRequests; view.ErrBehind; *HaltedError; ErrStopped.
@@ -31,8 +31,8 @@ import (
 // Outline:
 //
 //	wait: takes permits (session, Limits.Parked, admission); counts waits that need finality
-//	ask: sends a session.Request to the session, or to rpc if the session's actor is not
-//	        started; the session spawns a waiter; waits for one of the ends below
+//	ask: sends a session.Request to the session, or to the actor rpc (session.Supervisor) if
+//	        the session's actor is not started; the session spawns a waiter; waits for one of the ends below
 //	statusInTurn: reads the status at the reply's position; all requests for it share the
 //	        read (statusGroup)
 //	waitFor: if a reorganisation has removed the transaction meanwhile, waits again. If readers
@@ -43,7 +43,8 @@ import (
 //   - The waiter answers: the level is reached, or the transaction was rejected or dropped, or
 //     the chain was rolled back, or the wait timed out.
 //   - ctx ends: the client has disconnected, or its deadline has passed (ErrTimeout with the
-//     last known status, see timedOut).
+//     last known status, see timedOut). If no session has handled the request by then, the
+//     transaction is never submitted (GiveUp).
 //   - The session's actor has failed: ErrFailed, or the next actor gets the request.
 //   - lostAfter has passed since the timeout: the waiter does not answer, which is a bug of
 //     this node.

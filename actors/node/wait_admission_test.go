@@ -22,7 +22,7 @@ func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()
 	s = start(t, 1, func(o *Options) {
 		o.Limits, o.Mode = limits, production.Instant
 		o.hooks.trip = func(kind string, m any, after bool) {
-			if _, ok := m.(messages.Watch); kind != "milestones" || !ok || after {
+			if _, ok := m.(messages.Watch); kind != "txtracker" || !ok || after {
 				return
 			}
 			mu.Lock()

@@ -32,6 +32,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
+// Name is the name of the actor.
+const Name = "txtracker"
+
 // Out holds the functions that send the actor's messages.
 type Out struct {
 	Progress func(messages.Address, messages.Progress)
@@ -125,7 +128,7 @@ func (a *Actor) Handle(msg any) {
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
-		panic(fmt.Sprintf("milestones actor: no case for %T", m))
+		panic(fmt.Sprintf("txtracker actor: no case for %T", m))
 	}
 }
 

@@ -160,7 +160,7 @@ type world struct {
 	records *Records
 	ledger  memLedger
 	told    *txtracker.Actor
-	inbox   []any // of milestones
+	inbox   []any // of txtracker
 	all     map[messages.Address]*member
 	order   []*member // as they came
 	at      messages.Position

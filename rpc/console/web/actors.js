@@ -24,7 +24,7 @@ export const about = {
   shard: 'Applies the chunks of one shard: its transactions and receipts.',
   'chunk-producer': 'Chooses the transactions of the next chunk of its shard.',
   mempool: 'Checks the transactions of one shard and keeps them until a chunk has them.',
-  milestones: 'Follows how far each transaction is, and informs the waiters.',
+  txtracker: 'Follows how far each transaction is, and informs the waiters.',
   streams: 'Starts a subscriber for each subscription.',
   subscriber: 'Sends one WebSocket subscription its events.',
   rpc: 'Starts a session for each client.',
