@@ -41,7 +41,8 @@ type Received struct {
 	Message Message
 }
 
-// Submitted is an event: a client has submitted a transaction.
+// Submitted is an event: a client has submitted a transaction. Only the simulator sends Submitted. A
+// node sends Received without From, because its network actor forwards the transaction.
 type Submitted struct{ Tx *primitives.SignedTransaction }
 
 // Tick is an event: the time Out.Wake has come. A Tick before Out.Wake, or an additional Tick, is

@@ -34,6 +34,11 @@ func (n *Node) submit(tx *primitives.SignedTransaction) {
 // chunks of that shard now or in the next epoch. If this validator holds the shard but does not
 // produce its chunks, transaction only records activity. If this validator does not hold the shard,
 // transaction ignores the transaction.
+//
+// The core reports a refusal by transaction at most as a note, and reports no transaction that leaves
+// a pool later (choose, redistributePools, expiry). The mempool's pool still has such a transaction.
+// Its waiter gets a reason if the mempool drops it because it has expired or its nonce is used.
+// Otherwise the wait times out.
 func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	if n.head == nil || n.me == "" {
 		return

@@ -2,16 +2,17 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// BlockImported: chain -> producer, every mempool, subscriptions; no reply. The block is part of
+// BlockImported: chain -> producer, every mempool, network, subscriptions; no reply. The block is part of
 // the chain in memory, and the next block may build on it. The block is not on disk yet. So the
 // receivers must not send peers or clients any message that depends on the block. A BlockAccepted
 // with the same contents follows unless the process ends. The rules of BlockAccepted about order,
 // losses and duplicates apply.
 type BlockImported struct{ *BlockAccepted }
 
-// BlockAccepted: chain -> producer, txtracker; no reply. The block is on disk and visible to
-// readers. Blocks are sent in the order of their import, parents first. A receiver cannot recover
-// from a loss. Therefore the failure of the producer or of txtracker ends the process. A duplicate
+// BlockAccepted: chain -> producer, txtracker, network; no reply. The block is on disk and visible
+// to readers. Blocks are sent in the order of their import, parents first. A message is lost only if
+// its receiver fails. The producer cannot recover from a loss, so its failure halts the node.
+// txtracker restarts at the head, and waiters read missed outcomes from the store. A duplicate
 // changes only counters.
 type BlockAccepted struct {
 	Block *primitives.Block

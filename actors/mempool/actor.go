@@ -2,7 +2,7 @@
 // and has them checked, fairly between clients. It removes transactions that blocks include or
 // invalidate. It offers transactions to the chunk producer.
 //
-//	in      SubmitTransactions, Request: submissions; PoolWanted from a validator process;
+//	in      SubmitTransactions, Request: submissions; PoolWanted from the validator actor;
 //	        BlockImported, LayoutChanged, CapturePool, RestorePool from the chain;
 //	        ProduceChunk from the producer; Page, ChunkChosen from the chunk-producer;
 //	        transactions that other mempools forward
@@ -18,6 +18,9 @@
 //	        those that follow them half of the pool; running compilations: Compiling
 //	errors  those of chain/txpool, as in messages.Submitted
 //	source  our own; nearcore guards its pool with a mutex
+//
+// On a validator among others, chunks come from the pools of package consensus instead, which get
+// each accepted transaction through the network actor.
 package mempool
 
 import (
@@ -50,7 +53,7 @@ type Out struct {
 	// because each waiter submits its transaction again. nil: not called.
 	Lost   messages.Sender[messages.TransactionsDropped]
 	Again  messages.Sender[messages.SubmitAgain]       // sent to all waiters and the producer
-	Pooled messages.Sender[messages.TransactionPooled] // sent to the network; nil: the node has no network
+	Pooled messages.Sender[messages.TransactionPooled] // sent to the network; nil: such transactions have no receiver
 }
 
 // Chain is what a mempool reads of the chain. Its methods are safe for concurrent use.

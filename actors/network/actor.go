@@ -18,6 +18,9 @@
 //	        with new connections
 //	source  nearcore chain/network/src/peer_manager,
 //	        chain/client/src/{client,client_actor,rpc_handler}.rs
+//
+// On a validator among others, the actor also passes each transaction of TransactionPooled to this
+// node's validator actor, from whose pools chunks come.
 package network
 
 import (

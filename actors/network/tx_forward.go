@@ -20,7 +20,7 @@ const (
 	batch       = 256    // number of transactions that are checked together
 	resendAfter = 4_000  // ms after which a transaction that no block includes is sent again
 	maxSends    = 3      // maximum number of sends of one transaction
-	maxForeign  = 16_384 // maximum number of forwarded transactions that are kept for a second send
+	maxForeign  = 16_384 // maximum number of received transactions remembered as not to be forwarded
 )
 
 // Route is where transactions are forwarded (tx_routing_height_horizon, disable_tx_routing).
@@ -140,9 +140,9 @@ func (t *txForwarder) drop(hash primitives.Hash) {
 	}
 }
 
-// pooled forwards a transaction of a client of this node. A routed transaction is sent only once.
-// It is sent even if forwarding is off, because the node has told the client that it forwards the
-// transaction.
+// pooled handles TransactionPooled: it passes the transaction to the validator actor, if the node
+// has one, and forwards it. A routed transaction is sent only once. It is sent even if forwarding is
+// off, because the node has told the client that it forwards the transaction.
 func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	if a.o.Receive != nil {
 		// done does nothing, because the transaction has no inbox slot.

@@ -82,7 +82,7 @@ func (w *pending) Ended() bool {
 }
 
 // A caller that no longer waits calls GiveUp. If the result is true, no waiter was started and none
-// will be. If the result is false, the caller must send ForgetTransaction.
+// will be, so the transaction of the request is never submitted. If the result is false, the caller must send ForgetTransaction.
 func (w *pending) GiveUp() bool { return w.stage.CompareAndSwap(onItsWay, givenUp) }
 
 // begin returns whether the session must start a waiter. begin returns false if the caller has

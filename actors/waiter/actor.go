@@ -103,7 +103,9 @@ type Options struct {
 //	Progress.Doubt: the nonce or expiry may be used up; Chain.Check decides
 //	Reorganised: outcomes are read again; the wait goes on
 //	WatchAgain, SubmitAgain: repeat the watch or the submission after a restart
-//	timeout: the reason if the transaction has become invalid, else ErrTimeout with the level reached
+//	timeout: the reason if the transaction has become invalid, else ErrTimeout with the level
+//	        reached. A caller whose own deadline ends the wait, such as an RPC request, gets
+//	        ErrTimeout at that deadline, 2 s before the waiter's timeout (node: lostAfter)
 //
 // The reply of a waiter that submits also waits for the mempool's answer. neard checks a
 // transaction before it looks for its outcome. So a transaction that was executed long ago is
@@ -425,7 +427,8 @@ func (a *Actor) confirm(m *messages.Submitted) {
 }
 
 // expire ends the wait at its timeout. If the transaction can no longer be included, the reply is
-// that error, even if no message reported it before.
+// that error, even if no message reported it before. A caller with a deadline has got ErrTimeout 2 s
+// earlier, and does not see this reply.
 func (a *Actor) expire() {
 	if a.o.Wait.Tx != nil && !a.core.Included() {
 		if a.check(); a.answered {

@@ -10,7 +10,8 @@ import (
 // wait_until (nearcore TxExecutionStatus).
 type ExecutionLevel byte
 
-// The levels, each stricter than the one before.
+// The levels. They are only partially ordered: neither LevelExecutedOptimistic nor
+// LevelIncludedFinal implies the other. So compare levels with txstatus.Meets, not with < and >.
 const (
 	LevelNone ExecutionLevel = iota
 	LevelIncluded
@@ -55,7 +56,7 @@ type FinalOutcome struct {
 	Remote      *RemoteTransaction    // set instead of Transaction if another node reported the outcome
 	Outcome     OutcomeProof          // outcome of the transaction itself
 	Outcomes    []OutcomeProof        // outcomes of the receipts
-	Receipts    []*primitives.Receipt // shown by EXPERIMENTAL_tx_status only
+	Receipts    []*primitives.Receipt // shown by tx_status and EXPERIMENTAL_tx_status only
 	Shown       *Shown                // nil: the reply is not shared
 }
 
@@ -79,7 +80,7 @@ func AppendFinalStatus(b []byte, s *FinalStatus) []byte {
 	return append(b, `"NotStarted"`...)
 }
 
-// AppendFinalOutcome appends the reply of tx, or, with receipts, the reply of
+// AppendFinalOutcome appends the reply of tx, or, with receipts, the reply of tx_status and
 // EXPERIMENTAL_tx_status.
 func AppendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
 	if o.Shown == nil {
