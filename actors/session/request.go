@@ -81,8 +81,9 @@ func (w *pending) Ended() bool {
 	}
 }
 
-// A caller that no longer waits calls GiveUp. If the result is true, no waiter was started and none
-// will be, so the transaction of the request is never submitted. If the result is false, the caller must send ForgetTransaction.
+// GiveUp is for a caller that no longer waits. If the result is true, no waiter was started and none
+// will be, so the transaction of the request is never submitted. If the result is false, the caller
+// must send ForgetTransaction.
 func (w *pending) GiveUp() bool { return w.stage.CompareAndSwap(onItsWay, givenUp) }
 
 // begin returns whether the session must start a waiter. begin returns false if the caller has

@@ -130,8 +130,8 @@ type Life struct {
 type Rekeyed struct{ Key primitives.SecretKey }
 
 // Heard is a message of a peer, or, without From, a transaction that a mempool of this node has
-// accepted: the core adds it to its own pools, from which its chunks come. The actor calls Done when it has read the message, so that the peer
-// may send the next message.
+// accepted. The core adds the transaction to its own pools, from which its chunks come. The actor
+// calls Done when it has read the message, so that the peer may send the next message.
 type Heard struct {
 	consensus.Received
 	Done func()
