@@ -39,7 +39,7 @@ func (n *Node) emit(e importer.Effect) {
 	case importer.Ahead:
 		n.requestHeaders(Peer(e.From))
 	case importer.Imported:
-		n.imported(e.Accepted)
+		n.imported(e.Imported)
 	case importer.OwnFailed: // does not happen here: own blocks are imported like peers' blocks
 	case importer.Failed:
 		if e.Run != nil {
@@ -152,7 +152,7 @@ func (n *Node) startJobs(r *importer.Run) {
 }
 
 // imported handles a block that was added to the chain.
-func (n *Node) imported(acc *engine.Accepted) {
+func (n *Node) imported(acc *engine.Imported) {
 	n.out.Imported = append(n.out.Imported, acc)
 	b, hash := acc.Entry.Block, acc.Entry.Hash
 	if _, own := n.produced[hash]; !own && acc.IsHead {

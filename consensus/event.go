@@ -131,8 +131,8 @@ type Out struct {
 	Save      []byte // encoded Signatures, which must be on disk before Send is sent; nil: unchanged
 	Send      []Send
 	Jobs      []Job
-	Imported  []*engine.Accepted // blocks that this step added to the chain; the blocks may not be on disk yet
-	Persisted []*engine.Accepted // imported blocks that are on disk now
+	Imported  []*engine.Imported // blocks that this step added to the chain; the blocks may not be on disk yet
+	Persisted []*engine.Imported // imported blocks that are on disk now
 	Wake      int64              // time of the next Tick, in ns since 1970; 0: none
 	Notes     []Note
 	Refused   []error // invalid blocks and chunks of peers: *Refusal or *ChunkRefusal

@@ -26,8 +26,8 @@ type Chain interface {
 	Precheck(b *primitives.Block) (engine.Prechecked, error)
 	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
 	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
-	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
-	Stored() ([]*engine.Accepted, error)
+	FinishImport(p *engine.BlockImport, stored func()) (*engine.Imported, error)
+	Stored() ([]*engine.Imported, error)
 	NewCodedChunk(
 		parent primitives.Hash,
 		shard primitives.ShardIndex,

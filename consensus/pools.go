@@ -98,7 +98,7 @@ func (n *Node) redistributePools(at *engine.BlockNode) {
 
 // updatePools removes the transactions of a new head from the pools. updatePools adds the
 // transactions that were only on the branch of the previous head.
-func (n *Node) updatePools(acc *engine.Accepted) {
+func (n *Node) updatePools(acc *engine.Imported) {
 	if !acc.IsHead {
 		return
 	}

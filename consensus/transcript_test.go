@@ -25,14 +25,14 @@ var validators = []primitives.AccountID{"ann", "bob", "cid", "dan"}
 // persisting is an engine whose blocks reach the disk between the steps of a node.
 type persisting struct {
 	*engine.Engine
-	list []*engine.Accepted
+	list []*engine.Imported
 }
 
-func (p *persisting) FinishImport(x *engine.BlockImport, _ func()) (*engine.Accepted, error) {
+func (p *persisting) FinishImport(x *engine.BlockImport, _ func()) (*engine.Imported, error) {
 	return p.Engine.FinishImport(x, nil)
 }
 
-func (p *persisting) Stored() ([]*engine.Accepted, error) {
+func (p *persisting) Stored() ([]*engine.Imported, error) {
 	list := p.list
 	p.list = nil
 	return list, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Accepted is the result of importing one block.
-type Accepted struct {
+// Imported is the result of importing one block.
+type Imported struct {
 	Entry *BlockNode
 	// IsHead means that the block is the new in-memory head. OldHead is the head before the import.
 	IsHead  bool
@@ -27,7 +27,7 @@ type Accepted struct {
 // Commit imports a block and waits until it is on disk. After storage.ErrFull nothing has changed,
 // and Commit may be called again. ErrOld and ErrChunk mean that the block is stale or invalid. Any
 // other error is fatal for the node.
-func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
+func (e *Engine) Commit(p *BlockImport) (*Imported, error) {
 	if _, err := e.Flush(); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 }
 
 // importBlock adds an applied block to the block tree and to the pipeline's queue.
-func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
+func (e *Engine) importBlock(p *BlockImport, stored func()) (*Imported, error) {
 	entry := p.entry
 	if !e.descendsFromFinal(p.parent) { // finality may have advanced since BeginImport
 		return nil, fmt.Errorf("%w: block %d with parent %v", ErrOld, entry.Height(), p.parent.Hash)
@@ -87,7 +87,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		return nil, fmt.Errorf("engine: update the epochs for block %d: %w", entry.Height(), err)
 	}
 	old := e.tip.Load()
-	a := &Accepted{
+	a := &Imported{
 		Entry:    entry,
 		OldHead:  old.entry,
 		OldFinal: old.final,
@@ -194,7 +194,7 @@ func senderRequests(c *primitives.ChunkHeader) bandwidth.SenderRequests {
 
 // Process imports a block synchronously: it calls BeginImport, runs all jobs on this goroutine, and
 // calls Commit.
-func (e *Engine) Process(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Accepted, error) {
+func (e *Engine) Process(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Imported, error) {
 	p, err := e.BeginImport(b, chunks, produced)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ type commitPipeline struct {
 type inFlightBlock struct {
 	imp         *BlockImport
 	changes     epoch.Changes
-	accepted    *Accepted
+	accepted    *Imported
 	onPersisted func() // called after the block was written or the write failed; nil: no callback
 }
 
@@ -72,7 +72,7 @@ func (a *commitPipeline) init() { a.idle = sync.NewCond(&a.mu) }
 //
 // On an error nothing has changed. ErrOld and ErrChunk mean that the block is stale or invalid. Any
 // other error is a fault of this node (VerdictOf).
-func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) {
+func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Imported, error) {
 	q := &e.pipeline
 	q.mu.Lock()
 	err := q.err
@@ -103,7 +103,7 @@ func (e *Engine) InFlight() int {
 // Stored returns the blocks that were persisted since the last call of Stored, parents first. After
 // an error no block is persisted until Abandon. On a full disk the pipeline normally waits, so the
 // error is storage.ErrFull only if such waits were canceled.
-func (e *Engine) Stored() ([]*Accepted, error) {
+func (e *Engine) Stored() ([]*Imported, error) {
 	all, err := e.reap()
 	if err != nil || len(all) == 0 {
 		return all, err
@@ -121,7 +121,7 @@ func (e *Engine) Abandon() {
 }
 
 // Flush waits until all imported blocks are on disk, and returns the result of Stored.
-func (e *Engine) Flush() ([]*Accepted, error) {
+func (e *Engine) Flush() ([]*Imported, error) {
 	q := &e.pipeline
 	q.mu.Lock()
 	for q.writing {
@@ -132,7 +132,7 @@ func (e *Engine) Flush() ([]*Accepted, error) {
 }
 
 // reap removes the persisted blocks from the queue and releases their parents' states.
-func (e *Engine) reap() (all []*Accepted, err error) {
+func (e *Engine) reap() (all []*Imported, err error) {
 	q := &e.pipeline
 	q.mu.Lock()
 	done := slices.Clone(q.list[:q.done])

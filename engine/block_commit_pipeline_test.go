@@ -34,7 +34,7 @@ func newSyncGate(d *storage.MemDisk) *syncGate {
 }
 
 // importNext makes a block on the tip and imports it.
-func (n *node) importNext(skip bool, txs ...*primitives.SignedTransaction) *Accepted {
+func (n *node) importNext(skip bool, txs ...*primitives.SignedTransaction) *Imported {
 	n.t.Helper()
 	b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, skip, txs...)
 	p := n.applied(b, chunks)
@@ -81,7 +81,7 @@ func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 	for round := range 9 {
 		before, stored := fast.Head(), atomic.Int64{}
 		g.closed.Store(true)
-		var made []*Accepted
+		var made []*Imported
 		for i := range MaxAhead {
 			nonce++
 			tx := transfer(root, nonce)
@@ -228,7 +228,7 @@ func TestFullDiskAbandonsInFlightBlocks(t *testing.T) {
 		before := n.state()
 		left.Store(int64(round%4) * 1500) // some blocks fit
 		calls := atomic.Int64{}
-		var made []*Accepted
+		var made []*Imported
 		for range 5 {
 			b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
 			p := n.applied(b, chunks)
@@ -289,7 +289,7 @@ func TestInFlightBlocksWaitForDiskSpace(t *testing.T) {
 	})
 	left.Store(1500)
 	head := n.Head()
-	var made []*Accepted
+	var made []*Imported
 	for range 5 {
 		b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
 		a, err := n.FinishImport(n.applied(b, chunks), nil)

@@ -19,7 +19,7 @@ func TestOutcomesWithoutNewChunkAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Outcomes = []storage.Outcome{{Value: buf.of(outcome)}}
-	if err := new(executedShard).read(s); err == nil || !strings.Contains(err.Error(), "but no chunk") {
+	if err := new(executedShard).read(s); err == nil || !strings.Contains(err.Error(), "without a new chunk") {
 		t.Errorf("an outcome: %v", err)
 	}
 }

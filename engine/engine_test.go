@@ -164,7 +164,7 @@ func (n *node) producer(parent primitives.Hash, height primitives.Height) primit
 }
 
 // accept imports a block as one that a peer has sent.
-func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted {
+func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Imported {
 	n.t.Helper()
 	a, err := n.Process(b, chunks, false)
 	if err != nil {

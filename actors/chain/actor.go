@@ -39,8 +39,8 @@ type Engine interface {
 	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
 	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
-	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
-	Stored() ([]*engine.Accepted, error)
+	FinishImport(p *engine.BlockImport, stored func()) (*engine.Imported, error)
+	Stored() ([]*engine.Imported, error)
 	NewRevertPoint() (*engine.RevertPoint, error)
 	ShareRevertPoint(*engine.RevertPoint) (*engine.RevertPoint, error)
 	EndRevertPoint(*engine.RevertPoint)
@@ -52,7 +52,7 @@ type Engine interface {
 // Out holds the functions that send the actor's messages.
 type Out struct {
 	Apply      func(primitives.ShardID, messages.ApplyChunk)
-	Adopted    messages.Sender[messages.BlockImported]
+	Imported   messages.Sender[messages.BlockImported]
 	Accepted   messages.Sender[messages.BlockAccepted]
 	Halted     messages.Sender[messages.ChainHalted]
 	Captured   func() // called after a revert point is saved, before the reply; nil: not called
@@ -287,7 +287,7 @@ func (a *Actor) drained() {
 }
 
 // Accepted returns the message that reports an imported block.
-func Accepted(a *engine.Accepted) messages.BlockAccepted {
+func Accepted(a *engine.Imported) messages.BlockAccepted {
 	e := a.Entry
 	m := messages.BlockAccepted{
 		Block: e.Block, Hash: e.Hash, IsHead: a.IsHead, Reorganised: a.IsHead && a.OldHead.Hash != e.Header().PrevHash,

@@ -39,8 +39,8 @@ func (f *fake) BeginImport(*primitives.Block, []*primitives.Chunk, bool) (*engin
 	f.asked++
 	return nil, f.err
 }
-func (f *fake) FinishImport(*engine.BlockImport, func()) (*engine.Accepted, error) { return nil, f.err }
-func (f *fake) Stored() ([]*engine.Accepted, error)                                { return nil, f.err }
+func (f *fake) FinishImport(*engine.BlockImport, func()) (*engine.Imported, error) { return nil, f.err }
+func (f *fake) Stored() ([]*engine.Imported, error)                                { return nil, f.err }
 
 func (f *fake) NewRevertPoint() (*engine.RevertPoint, error) { return nil, f.err }
 func (f *fake) ShareRevertPoint(*engine.RevertPoint) (*engine.RevertPoint, error) {

@@ -48,7 +48,7 @@ type faulty struct {
 	err error
 }
 
-func (f *faulty) FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error) {
+func (f *faulty) FinishImport(p *engine.BlockImport, stored func()) (*engine.Imported, error) {
 	if f.err != nil && p.Block().Header.Height == f.at {
 		return nil, f.err
 	}
@@ -76,7 +76,7 @@ func newTestChain(t *testing.T) (*testChain, *faulty) {
 				m.Job.Run()
 				defer s.Handle(messages.ChunkApplied{Block: m.Block})
 			},
-			Adopted:  func(m messages.BlockImported) { s.adopted = append(s.adopted, m) },
+			Imported: func(m messages.BlockImported) { s.adopted = append(s.adopted, m) },
 			Accepted: func(m messages.BlockAccepted) { s.accepted = append(s.accepted, m) },
 			Refused:  func(m messages.BlockRefused) { s.refused = append(s.refused, m) },
 			Halted:   func(m messages.ChainHalted) { s.halts = append(s.halts, m) },

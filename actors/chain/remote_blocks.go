@@ -51,9 +51,9 @@ func (a *Actor) emit(e importer.Effect) {
 		}
 	case importer.Ahead: // package blocksync requests the headers up to a block far ahead
 	case importer.Imported:
-		m := Accepted(e.Accepted)
+		m := Accepted(e.Imported)
 		a.inFlight = append(a.inFlight, &m)
-		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
+		a.o.Out.Imported(messages.BlockImported{BlockAccepted: &m})
 	case importer.OwnFailed:
 		a.ownBlockFailed(e.Height, e.Err)
 	case importer.Failed:

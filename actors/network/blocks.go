@@ -98,7 +98,7 @@ func (a *Actor) blockImported(m *messages.BlockAccepted) {
 		a.partsStep(chunkparts.Head{Hash: m.Hash, Prev: h.PrevHash, Height: h.Height}, "")
 	}
 	a.partsStep(chunkparts.BlockArrived{Hash: m.Hash}, "")
-	a.step(blocksync.Adopted{Hash: m.Hash})
+	a.step(blocksync.Imported{Hash: m.Hash})
 	a.askWaiting(m.Final)
 }
 

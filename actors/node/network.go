@@ -73,7 +73,7 @@ func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 	}
 	o.Life, o.Workers = life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.Out = validatoractor.Out{
-		Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
+		Imported: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
 		Again: func() {
 			for _, t := range n.shards.set.Load().list {
 				n.tell(t.mempool, messages.PoolWanted{})

@@ -239,7 +239,7 @@ func (n *Node) newChainActor() actor.Actor {
 	return chain.New(chain.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
 		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Counters: &n.blocks, Out: chain.Out{
-			Apply: n.shards.apply, Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Captured: n.capture, RolledBack: n.rolledBack,
+			Apply: n.shards.apply, Imported: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Captured: n.capture, RolledBack: n.rolledBack,
 			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,
 		},
 	})

@@ -183,7 +183,7 @@ func TestTransactionsMoveToPoolsOfTheirShards(t *testing.T) {
 	if !slices.Contains(left.ShardIDs(), right.ShardIDs()[1]) {
 		t.Fatalf("layouts %v and %v share no id", left, right)
 	}
-	m := chain.Accepted(&engine.Accepted{Entry: head, OldHead: head})
+	m := chain.Accepted(&engine.Imported{Entry: head, OldHead: head})
 	for i, layout := range []primitives.ShardLayout{two, one, two, left, right, two, one} {
 		if err := s.shards.setLayout(layout, &m); err != nil {
 			t.Fatal(err)
@@ -234,7 +234,7 @@ func TestRemovedShardHandlesItsMailbox(t *testing.T) {
 	})
 	head := s.e.Head()
 	one := head.Layout
-	m := chain.Accepted(&engine.Accepted{Entry: head, OldHead: head})
+	m := chain.Accepted(&engine.Imported{Entry: head, OldHead: head})
 	// There and back, so that two shards are gone.
 	for _, layout := range []primitives.ShardLayout{derive(t, one, "m0.w"), one} {
 		if err := s.shards.setLayout(layout, &m); err != nil {
@@ -300,7 +300,7 @@ func TestShardIsTrackedAgainAfterItsActorEnds(t *testing.T) {
 	head := s.e.Head()
 	one := head.Layout
 	two := derive(t, one, "m0.w")
-	m := chain.Accepted(&engine.Accepted{Entry: head, OldHead: head})
+	m := chain.Accepted(&engine.Imported{Entry: head, OldHead: head})
 	for _, layout := range []primitives.ShardLayout{two, one} {
 		if err := s.shards.setLayout(layout, &m); err != nil {
 			t.Fatal(err)

@@ -41,8 +41,8 @@ var (
 // Engine is the part of *engine.Engine that the actor uses.
 type Engine interface {
 	BeginExecuted(*engine.ExecutedBlock) (*engine.BlockImport, error)
-	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
-	Stored() ([]*engine.Accepted, error)
+	FinishImport(p *engine.BlockImport, stored func()) (*engine.Imported, error)
+	Stored() ([]*engine.Imported, error)
 	Ref(hash primitives.Hash) (storage.BlockRef, error)
 }
 
@@ -55,7 +55,7 @@ type Block struct {
 
 // Out holds the functions that send the actor's messages.
 type Out struct {
-	Adopted  messages.Sender[messages.BlockImported]
+	Imported messages.Sender[messages.BlockImported]
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 }
@@ -177,7 +177,7 @@ func (a *Actor) importBlock(g Block) {
 	}
 	m := chain.Accepted(acc)
 	a.inFlight = append(a.inFlight, imported{&m, g.Done})
-	a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
+	a.o.Out.Imported(messages.BlockImported{BlockAccepted: &m})
 }
 
 // fail halts the node because a block cannot be imported. The engine is unchanged.

@@ -45,7 +45,7 @@ const Name = "validator"
 
 // Out holds the functions that send the actor's messages.
 type Out struct {
-	Adopted  messages.Sender[messages.BlockImported]
+	Imported messages.Sender[messages.BlockImported]
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 	Refused  messages.Sender[messages.BlockRefused]
@@ -351,7 +351,7 @@ func (a *Actor) do(out consensus.Out) {
 	for _, acc := range out.Imported {
 		m := chain.Accepted(acc)
 		a.inFlight = append(a.inFlight, &m)
-		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
+		a.o.Out.Imported(messages.BlockImported{BlockAccepted: &m})
 		a.o.Life.lastImported = m.Hash
 	}
 	for _, acc := range out.Persisted {
@@ -441,7 +441,7 @@ func (a *Actor) stored() {
 }
 
 // blockAccepted sends BlockAccepted for a block that is on disk.
-func (a *Actor) blockAccepted(acc *engine.Accepted) {
+func (a *Actor) blockAccepted(acc *engine.Imported) {
 	i := slices.IndexFunc(a.inFlight, func(m *messages.BlockAccepted) bool { return m.Hash == acc.Entry.Hash })
 	if i < 0 { // the actor that imported this block has failed
 		a.o.Out.Accepted(chain.Accepted(acc))

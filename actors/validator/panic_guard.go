@@ -23,7 +23,7 @@ func (g guardedEngine) BeginImport(b *primitives.Block, chunks []*primitives.Chu
 }
 
 // FinishImport implements consensus.Chain.
-func (g guardedEngine) FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error) {
+func (g guardedEngine) FinishImport(p *engine.BlockImport, stored func()) (*engine.Imported, error) {
 	g.life.mutating.Store(true)
 	acc, err := g.Engine.FinishImport(p, stored)
 	g.life.mutating.Store(false)
@@ -31,7 +31,7 @@ func (g guardedEngine) FinishImport(p *engine.BlockImport, stored func()) (*engi
 }
 
 // Stored implements consensus.Chain.
-func (g guardedEngine) Stored() ([]*engine.Accepted, error) {
+func (g guardedEngine) Stored() ([]*engine.Imported, error) {
 	g.life.mutating.Store(true)
 	list, err := g.Engine.Stored()
 	g.life.mutating.Store(false)

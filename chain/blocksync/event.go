@@ -123,8 +123,8 @@ type (
 		From PeerID
 		Copy bool
 	}
-	// Adopted reports that a block is imported.
-	Adopted struct{ Hash primitives.Hash }
+	// Imported reports that a block is imported.
+	Imported struct{ Hash primitives.Hash }
 	// Wanted reports that a block from peer From has the unknown parent Hash.
 	Wanted struct {
 		Hash primitives.Hash
@@ -142,7 +142,7 @@ func (ProofArrived) event()    {}
 func (Proved) event()          {}
 func (Block) event()           {}
 func (Refused) event()         {}
-func (Adopted) event()         {}
+func (Imported) event()        {}
 func (Wanted) event()          {}
 func (Tick) event()            {}
 

@@ -145,7 +145,7 @@ func (m *Machine) Step(now int64, ev Event) (out Out, err error) {
 		m.blockReceived(now, ev.Hash)
 	case Refused:
 		m.refused(now, &ev)
-	case Adopted:
+	case Imported:
 		m.drop(ev.Hash)
 	case Wanted:
 		m.requestParent(&out, now, &ev)

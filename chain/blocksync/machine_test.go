@@ -173,7 +173,7 @@ func (w *world) adopt() {
 		w.in(0, func() {
 			w.busy = false
 			w.tip++
-			w.step(Adopted{w.chain[w.tip].Hash})
+			w.step(Imported{w.chain[w.tip].Hash})
 			w.adopt()
 		})
 	}

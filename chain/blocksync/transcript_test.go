@@ -128,7 +128,7 @@ func TestTranscripts(t *testing.T) {
 				step(Block{hash(int(block()))})
 			case "imported":
 				c.tip = max(c.tip, block())
-				step(Adopted{hash(int(block()))})
+				step(Imported{hash(int(block()))})
 			case "refused":
 				step(Refused{Hash: hash(int(block())), From: name(), Copy: d.HasArg("copy")})
 			case "wanted":

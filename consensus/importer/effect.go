@@ -60,7 +60,7 @@ type (
 	}
 	// Imported reports a block that has been added to the chain.
 	Imported struct {
-		Accepted *engine.Accepted
+		Imported *engine.Imported
 		Run      *Run
 	}
 	// OwnFailed reports a block of the engine that cannot be imported.

@@ -31,7 +31,7 @@ type Engine interface {
 	Precheck(b *primitives.Block) (engine.Prechecked, error)
 	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
 	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
-	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
+	FinishImport(p *engine.BlockImport, stored func()) (*engine.Imported, error)
 }
 
 // Options configure an Importer.
@@ -281,14 +281,14 @@ func (i *Importer) Finish(stored func(), now uint64) {
 
 // imported updates the pool after an import. If the imported block makes an epoch known, imported
 // takes the pooled blocks of unknown epochs again.
-func (i *Importer) imported(acc *engine.Accepted, r *Run, now uint64) {
+func (i *Importer) imported(acc *engine.Imported, r *Run, now uint64) {
 	epoch := false
 	if acc.IsHead {
 		i.tip = acc.Entry.Height()
 		epoch = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
 	}
 	again := i.pool.Imported(acc.Entry.Block, i.tip, acc.Final.Height, epoch)
-	i.o.Emit(Imported{Accepted: acc, Run: r})
+	i.o.Emit(Imported{Imported: acc, Run: r})
 	for k := range again { // Take emits what becomes of the block
 		_, _ = i.Take(blockpool.Block{Block: again[k].Block, From: again[k].From}, now)
 	}

@@ -88,7 +88,7 @@ func (r *recorder) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, 
 	return r.node.BeginImport(b, chunks, produced)
 }
 
-func (r *recorder) FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error) {
+func (r *recorder) FinishImport(p *engine.BlockImport, stored func()) (*engine.Imported, error) {
 	if r.finish != nil {
 		return nil, r.finish
 	}
@@ -105,7 +105,7 @@ func newRecorder(n *node) *recorder {
 		case Dropped:
 			name += fmt.Sprint(" ", e.Block.Header.Height)
 		case Imported:
-			name += fmt.Sprint(" ", e.Accepted.Entry.Height())
+			name += fmt.Sprint(" ", e.Imported.Entry.Height())
 		case Failed:
 			r.failed = &e
 		case Missing, BadBody, Ahead, OwnFailed:
@@ -242,7 +242,7 @@ func TestNextImportMayStartInsideImported(t *testing.T) {
 	r.Importer.o.Emit = func(e Effect) {
 		emit(e)
 		if e, ok := e.(Imported); ok {
-			height := e.Accepted.Entry.Height()
+			height := e.Imported.Entry.Height()
 			if run := r.Next(0); run != nil {
 				r.work(run)
 			} else if height < 4 {

@@ -59,8 +59,8 @@ func (s *script) describe(e Effect) string {
 	case BadBody:
 		return fmt.Sprintf("the body of %s of %s is bad", s.names[e.Chunk], e.From)
 	case Imported:
-		line := fmt.Sprintf("import %s", s.names[e.Accepted.Entry.Hash])
-		if e.Accepted.IsHead {
+		line := fmt.Sprintf("import %s", s.names[e.Imported.Entry.Hash])
+		if e.Imported.IsHead {
 			line += ", which is the tip"
 		}
 		return line

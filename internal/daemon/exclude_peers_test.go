@@ -28,7 +28,7 @@ func TestExcludePeersDisconnectsPeers(t *testing.T) {
 	}
 	connected(0)
 	if err := ExcludePeers(a.home.Paths.Data, slices.Repeat([]primitives.PublicKey{b.home.NodeKey.PublicKey()},
-		maxExcluded+1)); err == nil || !strings.Contains(err.Error(), "at most 1000") {
+		maxExcluded+1)); err == nil || !strings.Contains(err.Error(), "the limit is 1000") {
 		t.Errorf("too many: %v", err)
 	}
 	if err := ExcludePeers(a.home.Paths.Data, nil); err != nil {

@@ -103,7 +103,7 @@ func (c *checks) started(n *node) {
 
 // adopted checks a block that a node has imported. The state roots in the block must equal the
 // roots that all other nodes computed.
-func (c *checks) adopted(n *node, acc *engine.Accepted) {
+func (c *checks) adopted(n *node, acc *engine.Imported) {
 	at := acc.Entry
 	c.verdicts.taken(n, at.Block)
 	c.producers.adopted(n, at)
@@ -134,7 +134,7 @@ func (c *checks) adopted(n *node, acc *engine.Accepted) {
 
 // stored checks a block that a node has persisted. The node's final head may only move to
 // descendants.
-func (c *checks) stored(n *node, acc *engine.Accepted) {
+func (c *checks) stored(n *node, acc *engine.Imported) {
 	was, now := c.finals[n.name], acc.Final
 	if now.Height < was.Height || now.Height == was.Height && now.Hash != was.Hash && !was.Hash.IsZero() {
 		c.fail("%s: the final head went back from %d to %d", n.name, was.Height, now.Height)

@@ -74,7 +74,7 @@ type node struct {
 	schedule  *engine.Schedule        // nil: the tracked shards never change
 	offers    *engine.ServedSnapshots // states that the node serves to other nodes
 	questions []*question             // requests of schedule to other nodes
-	stash     []*engine.Accepted      // persisted blocks that the next Stored returns
+	stash     []*engine.Imported      // persisted blocks that the next Stored returns
 	failed    error                   // error of the last flush, which Stored returns
 	wake      int64                   // virtual time of the next Tick; a past time means that none is scheduled
 	folded    primitives.Height       // final height at the last advance of the flat head
@@ -103,7 +103,7 @@ type prompt struct {
 }
 
 // FinishImport imports a block. The write of the block waits at the gate.
-func (p prompt) FinishImport(x *engine.BlockImport, _ func()) (*engine.Accepted, error) {
+func (p prompt) FinishImport(x *engine.BlockImport, _ func()) (*engine.Imported, error) {
 	acc, err := p.Engine.FinishImport(x, nil)
 	if err == nil {
 		p.n.adopts++
@@ -143,7 +143,7 @@ func (p witnessChecks) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 }
 
 // Stored returns the blocks that flush has persisted since the last call.
-func (p prompt) Stored() ([]*engine.Accepted, error) {
+func (p prompt) Stored() ([]*engine.Imported, error) {
 	list := p.n.stash
 	p.n.stash = nil
 	return list, p.n.failed

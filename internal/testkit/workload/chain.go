@@ -252,7 +252,7 @@ func (c *Chain) chunk(prop *engine.Proposal, parent *engine.BlockNode, p *Plan, 
 
 // Accept imports a block and waits until the block is on disk. produced means that c's engine
 // produced the block.
-func (c *Chain) Accept(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Accepted, error) {
+func (c *Chain) Accept(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Imported, error) {
 	p, err := c.Engine.BeginImport(b, chunks, produced)
 	if err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func (c *Chain) Accept(b *primitives.Block, chunks []*primitives.Chunk, produced
 }
 
 // Next produces and imports a block after the head.
-func (c *Chain) Next(txs []*primitives.SignedTransaction) (*engine.Accepted, error) {
+func (c *Chain) Next(txs []*primitives.SignedTransaction) (*engine.Imported, error) {
 	head := c.Engine.Head()
 	b, chunks, err := c.Make(&Plan{Parent: head.Hash, Height: head.Height() + 1, Transactions: txs})
 	if err != nil {

@@ -45,14 +45,14 @@ func (p *manualChain) txs(n int, at Base) (out []*primitives.SignedTransaction) 
 }
 
 // on produces and imports a block of a height on parent; missing may be nil.
-func (p *manualChain) on(parent primitives.Hash, height primitives.Height, n int, missing func(primitives.ShardIndex) bool) *engine.Accepted {
+func (p *manualChain) on(parent primitives.Hash, height primitives.Height, n int, missing func(primitives.ShardIndex) bool) *engine.Imported {
 	p.t.Helper()
 	plan := &Plan{Parent: parent, Height: height, Missing: missing}
 	plan.Transactions = p.txs(n, Base{Height: height, Hash: parent})
 	return p.plan(plan)
 }
 
-func (p *manualChain) plan(plan *Plan) *engine.Accepted {
+func (p *manualChain) plan(plan *Plan) *engine.Imported {
 	p.t.Helper()
 	b, chunks, err := p.Make(plan)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *manualChain) plan(plan *Plan) *engine.Accepted {
 	return a
 }
 
-func (p *manualChain) next(n int) *engine.Accepted {
+func (p *manualChain) next(n int) *engine.Imported {
 	p.t.Helper()
 	head := p.Engine.Head()
 	return p.on(head.Hash, head.Height()+1, n, nil)

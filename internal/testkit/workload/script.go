@@ -68,7 +68,7 @@ func NewScript(c *Chain, course Course) *Script {
 type Made struct {
 	Block    *primitives.Block
 	Chunks   []*primitives.Chunk
-	Accepted *engine.Accepted
+	Accepted *engine.Imported
 }
 
 // Find returns an imported block, or nil. It has the signature of Lookup.
