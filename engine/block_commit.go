@@ -24,7 +24,8 @@ type Imported struct {
 	Returned []*primitives.SignedTransaction
 }
 
-// Commit imports a block and waits until it is on disk. After storage.ErrFull nothing has changed,
+// Commit imports a block and waits until it is on disk. Commit is for tests and tools; the node uses
+// FinishImport. After storage.ErrFull nothing has changed,
 // and Commit may be called again. ErrOld and ErrChunk mean that the block is stale or invalid. Any
 // other error is fatal for the node.
 func (e *Engine) Commit(p *BlockImport) (*Imported, error) {
@@ -193,7 +194,7 @@ func senderRequests(c *primitives.ChunkHeader) bandwidth.SenderRequests {
 }
 
 // Process imports a block synchronously: it calls BeginImport, runs all jobs on this goroutine, and
-// calls Commit.
+// calls Commit. Process is for tests and tools; the node uses BeginImport and FinishImport.
 func (e *Engine) Process(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Imported, error) {
 	p, err := e.BeginImport(b, chunks, produced)
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 // does not cover the whole body, so another copy may be right.
 var ErrPartialBody = errors.New("engine: this copy of the block has a body that does not match its header")
 
-// ErrGossipCheck means that a block fails the checks of ValidateForGossip. Every node that has the
-// parent can run these checks without executing the block, and neard does not relay a block that
-// fails them. So the peer that sent the block is at fault.
+// ErrGossipCheck means that a block fails chain.ValidateBlock, or lacks approvals by two thirds of
+// the stake. BeginImport, ValidateForGossip and Precheck return it (Precheck only for the
+// approvals). Every node that has the parent can run these checks without executing the block, and
+// neard does not relay a block that fails them. So the peer that sent the block is at fault.
 var ErrGossipCheck = errors.New("engine: the block fails the checks before execution")
 
 // Verdict classifies an error of importing a block: what is at fault, and whether the error is

@@ -2,18 +2,19 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// BlockImported: chain -> producer, every mempool, network, subscriptions; no reply. The block is part of
-// the chain in memory, and the next block may build on it. The block is not on disk yet. So the
-// receivers must not send peers or clients any message that depends on the block. A BlockAccepted
-// with the same contents follows unless the process ends. The rules of BlockAccepted about order,
-// losses and duplicates apply.
+// BlockImported: chain, validator or replica -> producer, every mempool, network, subscriptions; no
+// reply. The block is part of the chain in memory, and the next block may build on it. The block is
+// not on disk yet. So the receivers must not send peers or clients any message that depends on the
+// block. (One exception: engine.commitPipeline, invariant 2.) A BlockAccepted with the same contents
+// follows unless the process ends or the write fails. The rules of BlockAccepted about order, losses
+// and duplicates apply.
 type BlockImported struct{ *BlockAccepted }
 
-// BlockAccepted: chain -> producer, txtracker, network; no reply. The block is on disk and visible
-// to readers. Blocks are sent in the order of their import, parents first. A message is lost only if
-// its receiver fails. The producer cannot recover from a loss, so its failure halts the node.
-// txtracker restarts at the head, and waiters read missed outcomes from the store. A duplicate
-// changes only counters.
+// BlockAccepted: chain, validator or replica -> producer, txtracker, network; no reply. The block is
+// persisted: it is on disk and visible to readers. Blocks are sent in the order of their import,
+// parents first. A message is lost only if its receiver fails. The producer cannot recover from a
+// loss, so its failure halts the node. txtracker restarts at the head, and waiters read missed
+// outcomes from the store. A duplicate changes only counters.
 type BlockAccepted struct {
 	Block *primitives.Block
 	Hash  primitives.Hash

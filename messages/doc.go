@@ -11,6 +11,12 @@
 // The comment of each message names the sender, the receiver and the reply. The comment also
 // describes the effect of a loss or a duplicate. "asked" means that the sender waits for the reply
 // (Asker). "net" is the network actor, or a test in its place. "node" is package actors/node.
+//
+// The two stages of a block after its execution:
+//
+//	stage      the block is            message        engine                    readers see it
+//	imported   in memory (the tip)     BlockImported  FinishImport, Engine.Tip  no
+//	persisted  on disk too (the head)  BlockAccepted  Stored, Engine.Head       yes
 package messages
 
 import "context"

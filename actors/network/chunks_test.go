@@ -34,16 +34,16 @@ func TestSecondBlockReusesChunksOfFirst(t *testing.T) {
 			t.Errorf("block %d is given %d bodies", h, len(given))
 		}
 	}
-	adopted := func(h, final primitives.Height) {
+	imported := func(h, final primitives.Height) {
 		a.blockImported(&messages.BlockAccepted{Block: blockAt(h), Final: final,
 			Shards: []messages.ShardAccepted{{Chunk: c}}})
 	}
 	want(7, 1)
-	adopted(7, 5)
+	imported(7, 5)
 	want(8, 1)
-	adopted(8, 6) // the parent
+	imported(8, 6) // the parent
 	want(9, 1)
-	adopted(9, 7)
+	imported(9, 7)
 	want(10, 0)
 	if len(a.bodies.all)+len(a.bodies.order)+a.bodies.bytes != 0 {
 		t.Errorf("kept: %+v", a.bodies)

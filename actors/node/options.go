@@ -81,8 +81,9 @@ type Options struct {
 	// validators. Empty: the node makes no blocks.
 	Keys map[primitives.AccountID]primitives.SecretKey
 	// Validator makes this node produce blocks together with other validators. It replaces Keys,
-	// and needs Network. The node sets most fields of Validator. nil: the node produces no blocks
-	// together with others.
+	// and needs Network. The node sets most fields of Validator. With an empty Key, the node signs
+	// nothing: such a Validator runs a follower whose tracked shards change. nil: the node produces
+	// no blocks together with others.
 	Validator *validatoractor.Options
 	// Replica means that the node executes nothing and makes no blocks. Give passes blocks to such
 	// a node.

@@ -144,8 +144,10 @@ type item struct {
 // of an UnknownEpoch is stored apart, with a bound for each sender, because its signature cannot be
 // checked. Imported returns such blocks when another epoch becomes known. Next returns the lowest
 // ready block, at first without its missing bodies. If the caller finds that only bodies are
-// missing, WaitForChunks keeps the block and returns what to request. So bodies are requested, and
-// exempt from eviction, only for blocks with valid headers. An imported block still counts for its
+// missing, WaitForChunks keeps the block and returns what to request. So bodies of a block with an
+// imported parent are requested, and exempt from eviction, only after its header is valid. For an
+// Orphan, Add returns the missing bodies at once. A follower requests them then; a validator after
+// the import of the parent (consensus.Node.requestMissing). An imported block still counts for its
 // slot (height, producer), so that a third block of the slot is refused. An invalid block does not
 // count.
 //
@@ -226,7 +228,8 @@ func (p *Pool) Add(b Block, now uint64) (Out, error) {
 		if !x.parent && p.items[h.PrevHash] == nil {
 			out.Parent = h.PrevHash
 		}
-		// If the header is not validated yet, its bodies are requested after validation.
+		// An orphan's bodies are returned at once. If the parent is imported and the block is not
+		// validated yet, WaitForChunks returns the bodies after validation.
 		if !x.parent || x.validated {
 			out.Chunks = p.missingBodies(x)
 		}

@@ -129,7 +129,7 @@ type Wanted struct {
 	By       primitives.AccountID // producer of the block; empty: unknown
 }
 
-// BlockArrived reports that the block Hash has become known.
+// BlockArrived reports that the block Hash is imported. The block may not be on disk yet.
 type BlockArrived struct{ Hash primitives.Hash }
 
 // Head is the head of the chain. The horizon moves with Height. The pool assumes that a chunk on an

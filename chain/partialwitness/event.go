@@ -120,8 +120,8 @@ type WitnessValidated struct {
 // BlockArrived.
 type BlockRecorded struct{ Hash primitives.Hash }
 
-// BlockArrived reports that the block Hash has become known. Final is the height of the last final
-// block.
+// BlockArrived reports that the block Hash is on disk. (chunkparts.BlockArrived comes earlier, at the
+// block's import.) Final is the height of the last final block.
 type BlockArrived struct {
 	Hash  primitives.Hash
 	Final primitives.Height

@@ -115,11 +115,12 @@ type Network struct {
 	Pace          Pace
 }
 
-// Pace determines when a validator in a network sends its approvals.
+// Pace determines when a validator in a network sends its approvals, and when any node relays
+// blocks.
 type Pace string
 
 // Delays sends approvals after min_block_production_delay, as neard does. Eager sends approvals at
-// once if transactions or receipts wait.
+// once if transactions or receipts wait. With Eager, a node also relays blocks before their import.
 const (
 	Delays Pace = "delays"
 	Eager  Pace = "eager"

@@ -25,7 +25,8 @@ var ownKeys = map[string]rule{
 	"troupe.network.pace": {kind: kString, choices: []string{string(Delays), string(Eager)},
 		doc: "when a validator votes, if the chain has several. `delays`: after " +
 			"`consensus.min_block_production_delay`, as in neard. `eager`: at once while transactions wait, so " +
-			"that blocks come as fast as approvals and chunks arrive. Use `eager` only in networks of Troupe " +
+			"that blocks come as fast as approvals and chunks arrive; every node then also relays blocks before " +
+			"their import. Use `eager` only in networks of Troupe " +
 			"nodes"},
 	"troupe.block_production": {kind: kString, choices: []string{"instant", "interval", "manual"},
 		doc: "when a node that makes all blocks makes one. `interval`: after each " +

@@ -152,7 +152,8 @@ func (h *Daemon) validatorOptions() (*validator.Options, error) {
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }
 
-// shadowOptions returns the options of a node whose tracked shards change and that signs nothing.
+// shadowOptions returns the options of a follower whose tracked shards change. Such a follower runs
+// the validator actor, which moves shards, without a key. So the follower signs nothing.
 func (h *Daemon) shadowOptions() *validator.Options {
 	return &validator.Options{Journal: filepath.Join(h.home.Paths.Data, followsFile), Verifier: h.signed}
 }

@@ -389,7 +389,7 @@ func TestReplicaRefusesChangedRecord(t *testing.T) {
 			if reply, err := requireReply(replica, "health", "{}"); err != nil || bytes.Contains(reply, []byte(`"result"`)) {
 				t.Errorf("health: %s, %v", reply, err)
 			}
-			eventually(t, "said so", func() bool { return replica.said("rejected") }) // it halts first
+			eventually(t, "said so", func() bool { return replica.said("is rejected") || replica.said("refuses the record") }) // it halts first
 			replica.stop(t)
 			p.Close()
 			server.Close()
