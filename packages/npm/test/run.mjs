@@ -22,7 +22,7 @@ for (const d of [home, temp]) mkdirSync(d);
 cpSync(join(here, "project"), project, { recursive: true });
 const env = {
   PATH: `${dirname(node)}:${process.env.PATH}`, HOME: home, TMPDIR: temp, LANG: "C.UTF-8",
-  FT_WASM: join(pack, "..", "..", "internal", "contracts", "c", "ft.wasm"),
+  FT_WASM: join(pack, "..", "..", "internal", "testkit", "contracts", "c", "ft.wasm"),
 };
 let failed = 0;
 

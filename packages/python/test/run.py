@@ -73,7 +73,7 @@ def main() -> None:
     shutil.copytree(HERE / "project", project, ignore=shutil.ignore_patterns("__pycache__"))
     env = {k: v for k, v in os.environ.items() if KEPT.fullmatch(k)}
     env.update(HOME=str(home), TMPDIR=str(temp), LANG="C.UTF-8", PYTHONDONTWRITEBYTECODE="1")
-    env["FT_WASM"] = str(ROOT / "internal" / "contracts" / "c" / "ft.wasm")
+    env["FT_WASM"] = str(ROOT / "internal" / "testkit" / "contracts" / "c" / "ft.wasm")
     base = os.environ.get("PYTHON", sys.executable)
     python = top / "venv" / "bin" / "python"
     env["PATH"] = f"{python.parent}:{os.environ['PATH']}"
