@@ -7,6 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// In a node, only a part of this file has an effect. The network actor drops HeadersRequest and
+// passes BlockRequest to chain/blocksync (actors/network, Status.Send), which requests blocks and
+// headers. Peers' requests do not reach the core either. Only the simulator uses the rest.
+
 // Bounds and intervals, as in nearcore (chain/client/src/sync/{header,block}.rs,
 // view_client_actor.rs). Times are in ns.
 const (

@@ -23,8 +23,10 @@ const MaxAhead = 8
 //
 // Invariants. (1) Blocks reach the disk in the order of their import, parents before children. (2)
 // No message, RPC reply or approval that leaves the node depends on a block that is not persisted.
-// Readers start from Engine.Head, which is persisted. Only the importing goroutine uses Engine.Tip.
-// (3) At most MaxAhead blocks are in flight. The caller checks InFlight before it imports another
+// Exception: relays of peers' blocks, which may come before the write (table in
+// actors/network/gossip.go); the producer has signed such a block, and this node claims nothing.
+// Readers start from Engine.Head, which is persisted. Only the importing goroutine builds on
+// Engine.Tip. (3) At most MaxAhead blocks are in flight. The caller checks InFlight before it imports another
 // block. (4) After a write error no block is persisted until Abandon.
 //
 // Outline. importBlock, on the engine's goroutine, appends a block to list. FinishImport starts the

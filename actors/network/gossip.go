@@ -13,6 +13,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// A node relays a block of a peer at these moments. An eager relay replaces the later one. After a
+// relay by gossip, the later ones reach only peers that gossip may not have reached. A follower in
+// this table is a node without the validator actor.
+//
+//	mode      when                check                       blocks                    function
+//	libp2p    on arrival by       checkOrigin                 first block of a height   relaysGossip
+//	          gossip              (above the tip)
+//	libp2p    the same            checkOrigin and             next maxCheckedOfHeight   relaysGossip
+//	                              ValidateForGossip           blocks of the height
+//	eager     before the import   the same                    at most maxEarlyOfHeight  relayEarly
+//	                                                          unrequested of a height
+//	follower  when on disk        the whole import            each recent block         blockAccepted
+//	validator at the import       the whole import            each recent new tip       consensus's imported
+//
+// Only the follower's relay waits for the disk. A relayed block is no statement of this node: its
+// producer signed the block, and this node adds nothing. After a crash, this node can import the
+// block again. So the others do not break the purpose of invariant (2) of engine.commitPipeline. A
+// validator's own block is sent when it is made; the block's parent is on disk.
+
 // recentSize is the default size of a recentSet.
 const recentSize = 64
 

@@ -36,5 +36,23 @@
 // waiters only. Chunks are applied and built by steps and jobs of the validator actor, so the
 // actors shards/<id> and chunk-producer get no work.
 //
+// The path of a peer's block to the disk (n.chain is the PID of the actor that imports blocks):
+//
+//	    function                               follower                 validator
+//	 1  tcp.link.read                          a goroutine of the connection decodes the frame
+//	 2  near.PeerManager.Step, received        the host's loop emits Deliver
+//	 3  network.Actor.deliver, inbox.admit     takes an inbox slot, sends delivered to the network actor
+//	 4  network.Actor.block, shouldImport      sends BlockReceived (Node.Receive) to n.chain
+//	 5  importer.Take: Precheck, Pool.Add      chain.Actor.received     consensus.Node.block
+//	 6  importer.Next: engine.BeginImport      chain.Actor.next         consensus.Node.importNext
+//	 7  importer.Run.Start: engine.Job.Run     actors shards/<id>       goroutines of validator.Actor.run
+//	 8  importer.Finish: engine.FinishImport   chain.Actor.emit         consensus.Node.imported
+//	    the block is imported: both send BlockImported
+//	 9  engine.runPipeline                     writes with one fsync, then calls the actor back
+//	10  engine.Stored                          chain.Actor.stored       validator.Actor.stored
+//	    the block is persisted: both send BlockAccepted
+//
+// In a validator, the actors shards/<id> apply nothing; they only own the mempools.
+//
 // Reads, signature checks (package engine/signature) and counters of pools need no message.
 package node

@@ -69,8 +69,10 @@ func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 //
 // Invariants.
 //
-//   - Nothing is relayed that Station.Validate has not passed. That method runs the checks that
-//     nearcore runs before it relays: signatures and headers, without execution.
+//   - Nothing of a peer is relayed that Station.Validate has not passed. The first block of a height
+//     passes with a known parent, its producer's signature and enough approvals. The next few of
+//     the height pass after the checks that nearcore runs before it relays: all but chunk contents
+//     (actors/network relaysGossip). A transaction passes with a valid signature.
 //   - A peer is banned only for a message that no honest node relays (near.Refuse). A message that
 //     cannot be validated here (near.Hold) is ignored, without blame.
 //   - A block is delivered to the node in either case, even if its sender was banned in between,
