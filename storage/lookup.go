@@ -243,8 +243,9 @@ func (s *Store) FindSent(id primitives.Hash) ([]Place, error) {
 	return s.findReceipt(id, kindOutgoing, kindLocal)
 }
 
-// FindOrigin returns the place of a receipt's stored origin, which is in the block that made the
-// receipt.
+// FindOrigin returns the places of a receipt's stored Origin: the record that names the transaction
+// or receipt that created the receipt. An Origin is stored with the block that created the receipt.
+// Blocks on different branches may have created the same receipt, so there may be several places.
 func (s *Store) FindOrigin(id primitives.Hash) ([]Place, error) {
 	out, err := s.receipts(id, s.inBuckets(receiptPlaces), kindOrigins)
 	if err != nil {
@@ -494,8 +495,9 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	var main, forks []Place
 	for _, h := range hits {
 		p := h.block
-		// The index contains everything of the flat head's block except the receipts, and
-		// everything of the blocks below it.
+		// Skip a hit in a block that the index covers, because findStored finds it. The index
+		// covers the blocks below the flat head, and the flat head's block (v.base) except for its
+		// receipts. A block on a fork at or below the flat head's height has lost: skip it too.
 		if !wanted(h.kind) || p.ref.Height <= v.flatHead.Height && (p != v.base || !receipts) {
 			continue
 		}

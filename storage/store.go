@@ -397,8 +397,9 @@ func (s *Store) noteEnd() error {
 // Tip is the state of the chain in a store.
 type Tip struct {
 	Head, Final BlockRef
-	// FlatHead is the block of Flat and Frontier, from which a restart continues. In an overlay,
-	// FlatHead is the base.
+	// FlatHead is the block whose state the methods Flat and Frontier read. A restart continues
+	// from it. In an overlay (a store on top of a parent store), FlatHead is the block at which the
+	// overlay begins.
 	FlatHead BlockRef
 	Tail     primitives.Height // lowest height whose data is kept
 	Empty    bool              // true: the store has no genesis block yet, so call Import

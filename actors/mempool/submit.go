@@ -179,9 +179,9 @@ func (a *Actor) putQueue(x item) {
 
 // startChecks takes batches from the queue and checks them outside the mailbox, on at most
 // Options.Checkers goroutines. The batches enter the pool in the order in which they were taken
-// from the queue. Otherwise a block could include a higher nonce of a key first, and that would
-// make the lower nonces invalid. A checked batch waits until the batches before it are checked, so
-// up to twice Checkers batches exist.
+// from the queue. In another order, a block could include a transaction with a higher nonce of a
+// key first, and the key's transactions with lower nonces would become invalid. A checked batch
+// waits until the batches before it are checked, so up to twice Checkers batches exist.
 func (a *Actor) startChecks() {
 	for a.checksRunning < a.o.Checkers && len(a.checking) < 2*a.o.Checkers && a.queue.Len() > 0 {
 		b := &batch{heads: a.heads, reorgs: a.reorgs}

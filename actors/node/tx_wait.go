@@ -165,8 +165,8 @@ func (n *Node) notBefore(s *seen, at messages.Position) messages.Position {
 	return messages.Position{Head: max(at.Head, s.at.Head), Final: max(at.Final, s.at.Final)}
 }
 
-// waitFor waits for a transaction and then reads its status. It reads the status at the position at
-// which the wait ended or, if that is behind s, at the position s.
+// waitFor waits for a transaction and then reads its status. waitFor reads the status at the
+// position at which the wait ended. If that position is behind s.at, waitFor reads at s.at.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen, receipts bool) (*view.FinalOutcome, error) {
 	for ; ; m.Again++ {
 		messages.LeaveTurn(ctx) // a waiting request must hold neither memory nor a turn in the queue
@@ -201,8 +201,8 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, s seen,
 // timedOut adds the transaction's status to the error of a wait that timed out. If the status now
 // satisfies the wait, timedOut returns the status instead of the error. If no block includes the
 // transaction or the client has disconnected, timedOut reads nothing: such reads could be most of
-// the node's work if many waits time out. behind means that the waiter looked at a position before
-// s.
+// the node's work if many waits time out. behind is true if the wait ended at an older head than
+// s.at.Head. Such a wait may have missed the transaction, so timedOut then reads the status.
 func (n *Node) timedOut(ctx context.Context, m messages.AwaitTransaction, s *seen, behind, receipts bool,
 	err error) (*view.FinalOutcome, error) {
 	var e *view.LookupError

@@ -269,7 +269,7 @@ themselves.`,
 			out := make([]byte, len(v.Result))
 			for i, b := range v.Result {
 				if b > math.MaxUint8 {
-					return fmt.Errorf("%s answers with an invalid result: %d is no byte", url, b)
+					return fmt.Errorf("%s answers with an invalid result: it contains %d, which is not a byte", url, b)
 				}
 				out[i] = byte(b)
 			}
@@ -277,7 +277,7 @@ themselves.`,
 		},
 	}
 	o.add(c)
-	c.Flags().BoolVar(&o.base64, "base64", false, "ARGS is base64 of any bytes, or @FILE a file with the bytes themselves")
+	c.Flags().BoolVar(&o.base64, "base64", false, "ARGS is base64; or @FILE, a file whose bytes are sent unchanged")
 	c.Flags().StringVar(&block, "block", "", "read the state after this block, by height or hash (default: the head)")
 	return c
 }
@@ -349,7 +349,7 @@ of any bytes (for example borsh), and @FILE is a file with the bytes themselves.
 	o.add(c)
 	o.addSigner(c, "account that signs and pays")
 	f := c.Flags()
-	f.BoolVar(&o.base64, "base64", false, "ARGS is base64 of any bytes, or @FILE a file with the bytes themselves")
+	f.BoolVar(&o.base64, "base64", false, "ARGS is base64; or @FILE, a file whose bytes are sent unchanged")
 	f.StringVar(&deposit, "deposit", "0", "NEAR to attach; 1yocto or 1y is one yoctoNEAR")
 	f.StringVar(&gas, "gas", "100", "gas to attach, in Tgas")
 	return c

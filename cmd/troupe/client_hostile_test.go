@@ -84,7 +84,7 @@ func TestLyingServerCausesPrintableError(t *testing.T) {
 		{"large numbers", account, says(`{"result":{"amount":"` + strings.Repeat("9", 1000) + `","block_height":1e400}}`), "invalid account"},
 		{"long chain of receipts", tx, says(`{"result":{"status":{},"transaction":{"hash":"T"},"transaction_outcome":{"outcome":{"receipt_ids":["0"]}},"receipts_outcome":[{}` + long.String() + `]}}`), "receipt 299999"},
 		{"loop of receipts", tx, says(`{"result":{"status":{},"transaction":{"hash":"T"},"transaction_outcome":{"outcome":{"receipt_ids":["0"]}},"receipts_outcome":[{"id":"0","outcome":{"receipt_ids":["0","1"]}}]}}`), "receipt 0"},
-		{"result that is no bytes", "view a.near x", says(`{"result":{"result":[49,304],"logs":[]}}`), "304 is no byte"},
+		{"result that is no bytes", "view a.near x", says(`{"result":{"result":[49,304],"logs":[]}}`), "contains 304, which is not a byte"},
 		{"logs and error of a view", "view a.near x", says(`{"result":{"logs":["\u001b[2J` + "\u202e" + `"],"error":"\u0007` + strings.Repeat("z", 1<<20) + `"}}`), `log \x1b[2J\u202e`},
 		{"block of wrong types", "block", says(`{"result":{"header":{"height":-1}}}`), "invalid block"},
 		{"block with control characters", "block", says(`{"result":{"author":"\u001b[2J","header":{"hash":"\u202e","timestamp_nanosec":"9223372036854775807"},"chunks":[{"chunk_hash":"\u0007"}]}}`), `producer \x1b[2J`},

@@ -42,10 +42,10 @@ func newStream(a *app) *cobra.Command {
 changes, byte for byte as nearcore's indexer framework formats them (StreamerMessage).
 
 Source: with --from URL, a running node, over a WebSocket. Otherwise this process runs the node of
-the home folder, which produces no blocks and joins the network of --boot-nodes
-(network.boot_nodes); without a network it runs the chain of the home folder. config.json sets
-which shards such a node tracks and whether it keeps all blocks (tracked_shards_config, archive).
---shards and --accounts select the shards that are printed.
+the home folder. With --boot-nodes or --network-addr, or if config.json enables the network, that
+node joins the network and produces no blocks. Else it produces the blocks of its chain itself, as
+troupe run does. config.json sets which shards this node tracks and whether it keeps all blocks
+(tracked_shards_config, archive). --shards and --accounts select the shards that are printed.
 
 Start (--sync-mode):
   LatestSynced        at the newest block

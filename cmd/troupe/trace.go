@@ -98,7 +98,7 @@ file name that ends in .pb.gz gives a profile for go tool pprof.`,
 	f.StringVar(&o.signed, "signed", "", "execute this transaction (borsh in base64) without sending it")
 	f.StringVar(&o.block, "block", "", "with --signed: use the state after this block, by hash or height (default: the head)")
 	f.BoolVar(&o.unsigned, "skip-signature-check", false, "with --signed: accept a transaction without a valid signature")
-	f.StringVar(&o.flame, "flame", "", "write a profile by function to this file (.pb.gz: for pprof, else for speedscope)")
+	f.StringVar(&o.flame, "flame", "", "write the gas of each contract function to this file, as a profile (.pb.gz: for pprof, else for speedscope)")
 	f.IntVar(&o.lines, "lines", 40, "host function calls to print per contract call; 0: all")
 	f.BoolVar(&o.raw, "json", false, "print the report as JSON")
 	return c

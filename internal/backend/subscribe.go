@@ -250,10 +250,11 @@ func (p *parents) get(block primitives.Hash) (view.At, bool) {
 	return prev, ok
 }
 
-// Past takes a place for reading from a height on, if that height is far behind the head. Past
-// implements subscriptions.Chain. wake and back have the meaning that they have in pastReader.take.
-// A subscriber near the head needs no place, so such a subscriber never waits for historical
-// readers.
+// Past implements subscriptions.Chain. If from is far behind the head, Past takes one of the limited
+// places for historical readers. If ok is true, the subscriber may read, and calls back to return
+// the place. If ok is false, no place is free. Then Past calls wake once, on any goroutine, when
+// the subscriber should call Past again; back gives up the subscriber's turn. A subscriber near the
+// head needs no place, so such a subscriber never waits for historical readers.
 func (f follower) Past(from primitives.Height, wake func()) (back func(), ok bool) {
 	if from+near >= f.b.Engine.Head().Height() {
 		f.past.leave() // a rollback may have brought the head near to a waiting reader

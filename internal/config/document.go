@@ -163,7 +163,7 @@ func parseDocument(in []byte) (*Document, error) {
 }
 
 // restore is the advice in errors about a truncated file.
-const restore = "restore it, or move it away and run `troupe init` to create a new one"
+const restore = "restore the file, or move it away and run `troupe init` to create a new one"
 
 func cutOff(in []byte, err error) error {
 	return fmt.Errorf("the file is truncated at line %d: %w; %s", 1+bytes.Count(bytes.TrimRight(in, "\n"), []byte("\n")), err, restore)

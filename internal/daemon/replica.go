@@ -379,7 +379,7 @@ func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 		return false, nil
 	}
 	if at.Log != "" && at.Log != x.Log { // the stream now contains a different log
-		return false, fmt.Errorf("%w: the record is of log %q, expected log %q, that of the stored records", jetstream.ErrLog, x.Log, at.Log)
+		return false, fmt.Errorf("%w: the record of block %d is from log %q, but this node has stored records from log %q", jetstream.ErrLog, x.Height, x.Log, at.Log)
 	}
 	have, err := storage.ParseLogPlace(at.At)
 	if err != nil {

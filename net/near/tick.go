@@ -225,7 +225,8 @@ func (n *PeerManager) alone() bool {
 	return len(n.conns)+len(n.out[wire.T1])+len(n.out[wire.T2])+len(n.out[wire.T3])+len(n.retries)+len(n.known.peers)+len(n.pendingT3) == 0
 }
 
-// addLocal schedules an own edge for the next batch.
+// addLocal schedules an edge of this node (a connection that this node has opened or closed) for the
+// next run of processEdges.
 func (n *PeerManager) addLocal(e *wire.Edge) {
 	n.ownEdges = append(n.ownEdges, edgeBatch{edges: []*wire.Edge{e}})
 }

@@ -1,11 +1,12 @@
 // Package parameters defines the enabled features and all parameters of each protocol version.
 //
-//	in      Version: a protocol version and the numbering that it belongs to
+//	in      Version: a protocol version number with its numbering, which determines the features
+//	        that the number stands for: june (nearcore f0c7706f1) or release (nearcore's releases)
 //	out     Enabled: whether a feature is in force; Get: the RuntimeConfig of a version;
 //	        RuntimeConfig.AppendJSON: runtime_config as in EXPERIMENTAL_protocol_config
 //	state   none: tables built once when the program starts, never changed
 //	units   Gas, Compute (counts against the chunk limit), Balance in yoctoNEAR, lengths in bytes
-//	bound   one table for all versions; a lookup is an index
+//	bound   one table for all versions; a lookup is one array access
 //	errors  ErrUnsupportedVersion
 //	source  nearcore core/primitives-core/src/version.rs, core/parameters
 //	        (res/runtime_configs/parameters.snap)

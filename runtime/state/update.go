@@ -39,9 +39,10 @@ type TrieUpdate struct {
 
 	touched map[primitives.Hash]bool // hashes of trie nodes and values that contracts touched in this chunk
 
-	// While Adopt applies a span, owner is the id of the span's fork, and ownerChange is the number
-	// of the fork's change that is being applied. At all other times owner and ownerChange are 0.
-	// Each write stores owner and ownerChange in its entry.
+	// A fork runs receipts ahead of their turn; a Span is the work of one receipt on a fork (see
+	// Fork). While Adopt applies a Span, owner is the id of the fork, and ownerChange is the number
+	// of the fork's change that is being applied (index in its changes plus one). At all other
+	// times both are 0. Each write copies both to its entry, which so names the change's source.
 	owner, ownerChange int32
 	fork               *forkState
 
@@ -139,8 +140,8 @@ func (u *TrieUpdate) RecordedSize() uint64 {
 // UpperBound returns the recorded size plus the charge for removals.
 func (u *TrieUpdate) UpperBound() uint64 { return u.RecordedSize() + removalCharge*u.removals }
 
-// LimitExceeded returns whether UpperBound exceeds the limit. If so, the chunk must not start
-// another receipt.
+// LimitExceeded returns whether UpperBound exceeds the limit in bytes that was passed to New. If
+// so, the chunk must not start another receipt. LimitExceeded returns false if u records nothing.
 func (u *TrieUpdate) LimitExceeded() bool { return u.rec != nil && u.UpperBound() > u.limit }
 
 // Accesses returns the code that calls looked up and that was in the trie before the chunk, in the

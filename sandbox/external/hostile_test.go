@@ -50,8 +50,8 @@ func TestReplyOfAnotherFormIsAnError(t *testing.T) {
 		"hash is too long":       {call, `{"nonce":1,"block_hash":"` + strings.Repeat("1", 1<<20) + `"}`, "hash of the head"},
 		"transaction is missing": {call, `{"nonce":18446744073709551615,"block_hash":"1"}`, `with that of ""`},
 		"another transaction":    {call, `{"nonce":1,"transaction":{"hash":"\u001b[2J"}}`, `with that of "\x1b[2J"`},
-		"no byte":                {view, `{"result":[49,304]}`, "304 is no byte"},
-		"world is missing":       {world, `{}`, "a world has no id"},
+		"no byte":                {view, `{"result":[49,304]}`, "contains 304, which is not a byte"},
+		"world is missing":       {world, `{}`, "has no valid form"},
 		"world of another host":  {world, `{"id":"x","path":"@evil/"}`, `path "@evil/"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -326,7 +326,7 @@ func (w *World) View(ctx context.Context, contract, method string, args, into an
 	text := make([]byte, len(out.Result))
 	for i, c := range out.Result {
 		if c > math.MaxUint8 {
-			return fmt.Errorf("sandbox: result of view %s of %s: %d is no byte", method, contract, c)
+			return fmt.Errorf("sandbox: result of view %s of %s contains %d, which is not a byte", method, contract, c)
 		}
 		text[i] = byte(c)
 	}

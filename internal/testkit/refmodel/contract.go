@@ -21,9 +21,9 @@ var EthWallet = func() primitives.Hash {
 	return h
 }()
 
-// Versions of code. Contracts of versions 0 to Versions-1 differ only in the result of their method
-// which. Broken is bytes that are not a contract. Newest is a contract that needs the host
-// functions of protocol 88.
+// Versions of code. Contracts of versions 0 to Versions-1 are identical, except that their method
+// named "which" returns the version. Broken is the version of bytes that are not a contract. Newest
+// is the version of a contract that needs the host functions of protocol 88.
 const (
 	Versions = 5
 	Broken   = Versions
