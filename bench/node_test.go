@@ -122,7 +122,7 @@ func TestInvalidBenchOptionsAreRefused(t *testing.T) {
 		{"small window", func() error {
 			_, err := RunNode(t.Context(), NodeOptions{Accounts: 10, Senders: 2, Batch: 8, Window: 8, Duration: 1, Signed: 1})
 			return err
-		}, "window of at least 16"},
+		}, "must be at least 16"},
 		{"no such scenario", func() error {
 			_, err := RunRPC(t.Context(), RPCOptions{Scenarios: []string{"walk"}})
 			return err

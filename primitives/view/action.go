@@ -113,6 +113,8 @@ func (e *Encoder) plainAction(b []byte, a primitives.Action) []byte {
 		*primitives.DeployGlobalContract, *primitives.UseGlobalContract, *primitives.DeterministicStateInit,
 		*primitives.DelegateV2: // the callers write these, because their view and raw form differ
 		panic(fmt.Sprintf("view: the view and the raw form of action %T differ", a))
+	default:
+		panic(fmt.Sprintf("view: no JSON form of action %T", a))
 	}
 	return append(b, '}')
 }
