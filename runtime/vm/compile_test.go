@@ -446,7 +446,7 @@ func TestPrecompileDoesNotDelayCalls(t *testing.T) {
 		t.Skip("compiles large contracts")
 	}
 	v := openVM(t, Options{Compiler: children(t, "", nil), Builders: 2})
-	large := contracts.Large(250<<10, 1)
+	large := contracts.Large(1<<20, 1)
 	rules := &call(nil, "", 0).Block.Config.Wasm
 	ended := make(chan time.Time, 5)
 	for i := range 5 {
