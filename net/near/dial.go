@@ -158,7 +158,7 @@ func (n *PeerManager) tickRetries(now time.Time) {
 // advertise requests the account data of all peers, and sends all peers this node's own data.
 func (n *PeerManager) advertise(now time.Time) {
 	n.toAll(now, ToAll{Msg: &wire.AccountsData{Incremental: true, RequestingFullSync: true}})
-	n.timers.advertise = now.Add(advertisePeriod)
+	n.timers.advertised, n.timers.advertise = now, now.Add(advertisePeriod)
 	if d := n.accounts.advertise(now); d != nil {
 		n.toAll(now, ToAll{Msg: &wire.AccountsData{Data: []*wire.AccountData{d}, Incremental: true}})
 	}
@@ -176,16 +176,22 @@ func (n *PeerManager) dialProxies() {
 	}
 }
 
-// checkProxies advertises again if the proxies to which this node is connected have changed.
-func (n *PeerManager) checkProxies() {
+// checkProxies schedules an advertisement if the proxies to which this node is connected have
+// changed. All nodes relay an advertisement, so a proxy whose connection is lost again and again
+// causes at most one per advertisePause.
+func (n *PeerManager) checkProxies(now time.Time) {
 	var connected []wire.PeerAddr
 	for _, p := range n.accounts.proxies {
 		if c := n.ready[wire.T1][p.PeerID]; c != nil && c.isReady && c.peer.Addr == p.Addr {
 			connected = append(connected, p)
 		}
 	}
-	if !slices.Equal(connected, n.accounts.connected) {
-		n.accounts.connected, n.timers.advertise = connected, time.Time{}
+	if slices.Equal(connected, n.accounts.connected) {
+		return
+	}
+	n.accounts.connected = connected
+	if at := n.timers.advertised.Add(advertisePause); at.Before(n.timers.advertise) {
+		n.timers.advertise = at
 	}
 }
 

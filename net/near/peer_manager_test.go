@@ -467,6 +467,30 @@ func TestOnlyConnectedProxiesArePublished(t *testing.T) {
 	}
 }
 
+// TestUnsteadyProxyCausesFewAdvertisements: a proxy whose connection changes ten times a second does
+// not make the validator advertise each time.
+func TestUnsteadyProxyCausesFewAdvertisements(t *testing.T) {
+	f := newTestNetwork(t, 1)
+	vk := keyFor("validator")
+	a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
+	head := headAt(1)
+	head.T1 = map[primitives.AccountID][]primitives.PublicKey{"val.near": {vk.PublicKey()}}
+	f.dial(a, b, wire.T2)
+	f.run(5 * time.Second)
+	f.step(a, head)
+	f.step(b, head)
+	f.step(a, Validator{AccountID: "val.near", Key: vk, Proxies: []wire.PeerAddr{{Addr: a.ListenAddr, PeerID: a.me}}})
+	f.run(time.Minute)
+	before := b.accounts.data[vk.PublicKey()].Version
+	for range 600 {
+		a.accounts.connected = nil // as if the connection had been lost and had come back
+		f.run(100 * time.Millisecond)
+	}
+	if n := b.accounts.data[vk.PublicKey()].Version - before; n < 2 || n > 7 {
+		t.Errorf("%d advertisements in a minute, want one per %v", n, advertisePause)
+	}
+}
+
 // TestAccountDataReachesAllNodes: account data reaches all nodes. Messages to accounts go over T1
 // if connected, and three times over T2 otherwise. A validator renews its data if that of an older
 // run arrives.

@@ -18,6 +18,7 @@ const (
 	accountsPeriod  = 10 * time.Minute
 	noncePeriod     = edgeLife / 3
 	advertisePeriod = 15 * time.Minute
+	advertisePause  = 10 * time.Second // minimum time between two advertisements for changed proxies
 	fixPeriod       = time.Minute
 	fixPatience     = 6 * time.Second
 	monitorFirst    = 10 * time.Millisecond
@@ -37,6 +38,7 @@ const (
 // timers are the times of the next periodic tasks of the node.
 type timers struct {
 	monitor, fix, t1, advertise, recent time.Time
+	advertised                          time.Time // time of the last advertisement
 	monitorStep, t1Period               time.Duration
 	foundPeer                           bool // monitor has found a candidate at least once
 }
@@ -130,7 +132,7 @@ func (n *PeerManager) tick(now time.Time) {
 		t.recent = now.Add(recentPeriod)
 		n.remember(now)
 	}
-	n.checkProxies()
+	n.checkProxies(now)
 	if passed(now, t.advertise) {
 		n.advertise(now)
 	}
