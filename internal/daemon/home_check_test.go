@@ -28,6 +28,10 @@ func TestCheckHomeAgreesWithStart(t *testing.T) {
 			genesis(`"chain_id": "sandbox"`, `"chain_id": "mainnet"`)(t, dir)
 		}, "not the genesis of the public network"},
 		{"mainnet", mainnet, ""},
+		{"mainnet without epoch sync", func(t *testing.T, dir string) {
+			mainnet(t, dir)
+			editOf("config.json", `"epoch_sync_horizon_num_epochs": 2`, `"epoch_sync_horizon_num_epochs": 0`)(t, dir)
+		}, "epoch_sync_horizon_num_epochs is 0"},
 		{"an archive of mainnet", func(t *testing.T, dir string) {
 			mainnet(t, dir)
 			editOf("config.json", `{`, `{"archive": true,`)(t, dir)

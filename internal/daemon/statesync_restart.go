@@ -319,7 +319,7 @@ func (h *Daemon) horizon(hm *home.Home, track engine.Track) (primitives.Height, 
 	if why == "" {
 		return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength), nil
 	}
-	if !hm.Config.Archive && track == nil {
+	if !hm.Config.Archive && track == nil && hm.Config.Network.HorizonEpochs > 0 {
 		h.log.Warnf("this node does not use state sync but downloads every block: %s", why)
 	}
 	return 0, nil
@@ -342,6 +342,8 @@ func stateSyncObstacle(hm *home.Home, track engine.Track) string {
 		return "an archival node (archive) needs all blocks since the genesis"
 	case track != nil:
 		return "it fetches all shards, and this node tracks only some (tracked_shards_config)"
+	case hm.Config.Network.HorizonEpochs == 0:
+		return "epoch_sync.epoch_sync_horizon_num_epochs is 0"
 	case mounted(dir):
 		return fmt.Sprintf("%s is a mount point and cannot be replaced; move the data folder below it, and make %s a symbolic link to it", dir, hm.Paths.Data)
 	}
