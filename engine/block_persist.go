@@ -112,6 +112,21 @@ func (s epochStore) EpochSummary(id primitives.EpochID) (sum *epoch.EpochSummary
 	return sum, borsh.Unmarshal(raw, sum)
 }
 
+// epochAggregator is the name of the row with the newest stored epoch.Aggregator. There is one such
+// row, which later blocks replace. A folder without the row is read as before: the statistics are
+// counted from the start of the epoch.
+const epochAggregator = "epoch aggregator"
+
+// Aggregator reads only the disk, because statistics of a lower block are as good.
+func (s epochStore) Aggregator() (*epoch.Aggregator, error) {
+	raw, err := storage.Misc.Get(s.e.store.Reader(), epochAggregator)
+	if err != nil {
+		return nil, absent(err)
+	}
+	a := new(epoch.Aggregator)
+	return a, borsh.Unmarshal(raw, a)
+}
+
 // absent returns nil for an error that means that a row does not exist or was garbage collected.
 func absent(err error) error {
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
@@ -136,6 +151,10 @@ func epochPuts(b *storage.Batch, c *epoch.Changes) {
 	if c.Summary != nil {
 		raw := storage.Raw(c.Summary.AppendBorsh(nil))
 		storage.EpochSummary.Put(b, c.BlockInfo.EpochID, &raw)
+	}
+	if c.Aggregator != nil {
+		raw := storage.Raw(c.Aggregator.AppendBorsh(nil))
+		storage.Misc.Put(b, epochAggregator, &raw)
 	}
 }
 

@@ -239,6 +239,7 @@ type nothing struct{}
 func (nothing) BlockInfo(primitives.Hash) (*epoch.BlockInfo, error)          { return nil, nil }
 func (nothing) EpochInfo(primitives.EpochID) (*epoch.EpochInfo, error)       { return nil, nil }
 func (nothing) EpochSummary(primitives.EpochID) (*epoch.EpochSummary, error) { return nil, nil }
+func (nothing) Aggregator() (*epoch.Aggregator, error)                       { return nil, nil }
 func (nothing) EpochStart(primitives.EpochID) (primitives.Height, bool, error) {
 	return 0, false, nil
 }

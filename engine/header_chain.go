@@ -506,6 +506,9 @@ func (s *headerRows) EpochStart(id primitives.EpochID) (primitives.Height, bool,
 	return primitives.Height(h), err == nil, absent(err)
 }
 
+// Aggregator returns the statistics that the blocks have stored; nil: none.
+func (s *headerRows) Aggregator() (*epoch.Aggregator, error) { return s.epochs.Aggregator() }
+
 // EpochSummary returns an epoch's summary from blocks or headers; nil: unknown.
 func (s *headerRows) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
 	if v := s.sums[id]; v != nil {

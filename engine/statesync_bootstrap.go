@@ -216,7 +216,9 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 		}
 		entry.Shards = append(entry.Shards, s)
 	}
-	b := encodeBlock(entry, c)
+	rows := *c
+	rows.Aggregator = nil // the running node stores its own, and those of all blocks would be large
+	b := encodeBlock(entry, &rows)
 	if i > 0 {
 		p := a.blocks[i-1]
 		b.Prev = storage.BlockRef{Height: p.Header.Height, Hash: p.Hash()}
@@ -408,3 +410,6 @@ func (s *bootstrapEpochs) EpochStart(id primitives.EpochID) (primitives.Height, 
 func (s *bootstrapEpochs) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
 	return s.summaries[id], nil
 }
+
+// Aggregator returns nil, because the epoch manager of a bootstrap is never restarted.
+func (s *bootstrapEpochs) Aggregator() (*epoch.Aggregator, error) { return nil, nil }

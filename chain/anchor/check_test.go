@@ -31,6 +31,8 @@ func (s *store) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
 	return s.epochs[id], s.failure
 }
 
+func (s *store) Aggregator() (*epoch.Aggregator, error) { return nil, s.failure }
+
 func (s *store) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
 	h, ok := s.starts[id]
 	return h, ok, s.failure

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // Aggregator collects the statistics of the validators of one epoch from its blocks up to some
@@ -43,6 +44,42 @@ func (a *Aggregator) clone() *Aggregator {
 		c.Chunks[i] = slices.Clone(a.Chunks[i])
 	}
 	return &c
+}
+
+// AppendBorsh appends the fields. The encoding is that of Troupe's own rows, not that of nearcore.
+func (a *Aggregator) AppendBorsh(b []byte) []byte {
+	b = a.LastBlock.AppendBorsh(a.EpochID.AppendBorsh(b))
+	b = borsh.AppendSlice(b, a.Blocks, func(b []byte, s *Stats) []byte { return s.appendBorsh(b) })
+	b = borsh.AppendSlice(b, a.Chunks, func(b []byte, shard *[]ChunkStats) []byte {
+		return borsh.AppendSlice(b, *shard, func(b []byte, c *ChunkStats) []byte {
+			return c.Endorsement.appendBorsh(c.Production.appendBorsh(b))
+		})
+	})
+	b = borsh.AppendSlice(b, a.Votes, func(b []byte, v *primitives.ProtocolVersion) []byte {
+		return borsh.AppendUint32(b, uint32(*v))
+	})
+	b = borsh.AppendSlice(b, a.Voted, func(b []byte, v *bool) []byte { return borsh.AppendBool(b, *v) })
+	return appendProposals(b, a.Proposals)
+}
+
+// DecodeBorsh reads the fields. DecodeBorsh refuses lists of unequal lengths, which could make add
+// panic.
+func (a *Aggregator) DecodeBorsh(r *borsh.Reader) {
+	a.EpochID, a.LastBlock = primitives.ReadHash(r), primitives.ReadHash(r)
+	a.Blocks = borsh.Slice(r, 16, readStats)
+	a.Chunks = borsh.Slice(r, 4, func(r *borsh.Reader) []ChunkStats {
+		return borsh.Slice(r, 32, func(r *borsh.Reader) ChunkStats { return ChunkStats{readStats(r), readStats(r)} })
+	})
+	a.Votes = borsh.Slice(r, 4, func(r *borsh.Reader) primitives.ProtocolVersion {
+		return primitives.ProtocolVersion(r.Uint32())
+	})
+	a.Voted = borsh.Slice(r, 1, (*borsh.Reader).Bool)
+	a.Proposals = readProposals(r)
+	n := len(a.Blocks)
+	if r.Err() == nil && (len(a.Votes) != n || len(a.Voted) != n ||
+		slices.ContainsFunc(a.Chunks, func(shard []ChunkStats) bool { return len(shard) != n })) {
+		r.Failf("statistics of an epoch with lists of unequal lengths")
+	}
 }
 
 // add counts a block. The block's parent must be the block that add counted last, or the last block

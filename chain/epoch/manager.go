@@ -24,6 +24,8 @@ type Store interface {
 	EpochInfo(primitives.EpochID) (*EpochInfo, error)
 	EpochStart(primitives.EpochID) (h primitives.Height, ok bool, err error)
 	EpochSummary(primitives.EpochID) (*EpochSummary, error)
+	// Aggregator returns the Aggregator of a recent Changes.
+	Aggregator() (*Aggregator, error)
 }
 
 // Changes contains the rows that a block adds to the Store, in one batch with the block. The zero
@@ -39,6 +41,9 @@ type Changes struct {
 	// Summary is the summary of the epoch BlockInfo.EpochID. Summary is set together with
 	// NextNextEpoch, except for the genesis.
 	Summary *EpochSummary
+	// Aggregator contains the statistics of an epoch up to a final block. It replaces the Aggregator
+	// of earlier Changes. Aggregator is set once in aggregatorPeriod heights, and after a restart.
+	Aggregator *Aggregator
 }
 
 // Manager computes the epochs on all branches of a chain (nearcore EpochManager). The Manager's
@@ -67,6 +72,9 @@ type Manager struct {
 
 	aggregator *Aggregator // statistics up to the last final block; nil before the first final block
 	finalized  primitives.Height
+	// stored is the Aggregator of the Store, from which aggregate continues as long as aggregator is
+	// nil. nil: not read yet, or the Store has none.
+	stored *Aggregator
 	// earlier has two copies of aggregator as it was at lower heights, the copy of the greater
 	// height first. The second copy is at least earlierEvery heights below aggregator, unless the
 	// epoch manager was just created or rewound.

@@ -31,12 +31,14 @@ type memoryStore struct {
 	epochs    map[primitives.EpochID][]byte
 	starts    map[primitives.EpochID]primitives.Height
 	summaries map[primitives.EpochID][]byte
+	// aggregator is the newest stored Aggregator; nil: none.
+	aggregator []byte
 }
 
 func newMemoryStore() *memoryStore {
 	return &memoryStore{
-		map[primitives.Hash][]byte{}, map[primitives.EpochID][]byte{},
-		map[primitives.EpochID]primitives.Height{}, map[primitives.EpochID][]byte{},
+		blocks: map[primitives.Hash][]byte{}, epochs: map[primitives.EpochID][]byte{},
+		starts: map[primitives.EpochID]primitives.Height{}, summaries: map[primitives.EpochID][]byte{},
 	}
 }
 
@@ -70,9 +72,20 @@ func (s *memoryStore) EpochSummary(id primitives.EpochID) (*EpochSummary, error)
 	return nil, nil
 }
 
+func (s *memoryStore) Aggregator() (*Aggregator, error) {
+	if s.aggregator == nil {
+		return nil, nil
+	}
+	v := new(Aggregator)
+	return v, decode(s.aggregator, v)
+}
+
 func (s *memoryStore) apply(c Changes) {
 	if c.BlockInfo == nil {
 		return
+	}
+	if c.Aggregator != nil {
+		s.aggregator = c.Aggregator.AppendBorsh(nil)
 	}
 	b := c.BlockInfo
 	s.blocks[b.Hash] = StoredBlockInfo{b}.AppendBorsh(nil)

@@ -24,7 +24,7 @@ func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 		m.blocks.drop(hash)
 		m.epochs.drop(hash) // hash is an epoch ID if the block was the last of its epoch
 	}
-	m.aggregator, m.finalized, m.earlier = nil, to.finalized, [2]earlierStats{}
+	m.aggregator, m.finalized, m.earlier, m.stored = nil, to.finalized, [2]earlierStats{}, nil
 	if to.aggregator != nil {
 		m.aggregator = to.aggregator.clone()
 	}

@@ -26,6 +26,12 @@ func (s *Stats) add(o Stats) {
 	s.Expected += o.Expected
 }
 
+func (s *Stats) appendBorsh(b []byte) []byte {
+	return borsh.AppendUint64(borsh.AppendUint64(b, s.Produced), s.Expected)
+}
+
+func readStats(r *borsh.Reader) Stats { return Stats{r.Uint64(), r.Uint64()} }
+
 // ChunkStats counts a validator's chunks and endorsements.
 type ChunkStats struct{ Production, Endorsement Stats }
 
@@ -43,17 +49,12 @@ type ValidatorStats struct {
 
 // AppendBorsh appends six u64: produced and expected blocks, chunks, endorsements.
 func (v *ValidatorStats) AppendBorsh(b []byte) []byte {
-	for _, s := range [...]Stats{v.Blocks, v.Production, v.Endorsement} {
-		b = borsh.AppendUint64(borsh.AppendUint64(b, s.Produced), s.Expected)
-	}
-	return b
+	return v.Endorsement.appendBorsh(v.Production.appendBorsh(v.Blocks.appendBorsh(b)))
 }
 
 // DecodeBorsh reads six u64.
 func (v *ValidatorStats) DecodeBorsh(r *borsh.Reader) {
-	for _, s := range [...]*Stats{&v.Blocks, &v.Production, &v.Endorsement} {
-		s.Produced, s.Expected = r.Uint64(), r.Uint64()
-	}
+	v.Blocks, v.Production, v.Endorsement = readStats(r), readStats(r), readStats(r)
 }
 
 // onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements, as an

@@ -22,9 +22,7 @@ type EpochSummary struct {
 // AppendBorsh appends the fields.
 func (s *EpochSummary) AppendBorsh(b []byte) []byte {
 	b = s.PrevEpochLastBlockHash.AppendBorsh(b)
-	b = borsh.AppendSlice(b, s.AllProposals, func(b []byte, p *AccountEntry[primitives.ValidatorStake]) []byte {
-		return p.Value.AppendBorsh(b)
-	})
+	b = appendProposals(b, s.AllProposals)
 	b = appendKickouts(b, s.ValidatorKickout)
 	b = appendAccountMap(b, s.Stats, func(b []byte, v *ValidatorStats) []byte { return v.AppendBorsh(b) })
 	return borsh.AppendUint32(b, uint32(s.NextNextEpochVersion))
@@ -33,20 +31,32 @@ func (s *EpochSummary) AppendBorsh(b []byte) []byte {
 // DecodeBorsh reads the fields.
 func (s *EpochSummary) DecodeBorsh(r *borsh.Reader) {
 	s.PrevEpochLastBlockHash = primitives.ReadHash(r)
-	s.AllProposals = nil
-	for _, p := range primitives.ReadValidatorStakes(r) {
-		if n := len(s.AllProposals); n > 0 && s.AllProposals[n-1].Account >= p.AccountID {
-			r.Failf("proposals do not ascend")
-			return
-		}
-		s.AllProposals = append(s.AllProposals, AccountEntry[primitives.ValidatorStake]{p.AccountID, p})
-	}
+	s.AllProposals = readProposals(r)
 	s.ValidatorKickout = readKickouts(r)
 	s.Stats = readAccountMap(r, 48, func(r *borsh.Reader) (v ValidatorStats) {
 		v.DecodeBorsh(r)
 		return v
 	})
 	s.NextNextEpochVersion = primitives.ProtocolVersion(r.Uint32())
+}
+
+// appendProposals appends the proposals without their keys, which are the proposals' accounts.
+func appendProposals(b []byte, all AccountMap[primitives.ValidatorStake]) []byte {
+	return borsh.AppendSlice(b, all, func(b []byte, p *AccountEntry[primitives.ValidatorStake]) []byte {
+		return p.Value.AppendBorsh(b)
+	})
+}
+
+// readProposals decodes what appendProposals has appended. The accounts must ascend.
+func readProposals(r *borsh.Reader) (all AccountMap[primitives.ValidatorStake]) {
+	for _, p := range primitives.ReadValidatorStakes(r) {
+		if n := len(all); n > 0 && all[n-1].Account >= p.AccountID {
+			r.Failf("proposals do not ascend")
+			return nil
+		}
+		all = append(all, AccountEntry[primitives.ValidatorStake]{p.AccountID, p})
+	}
+	return all
 }
 
 // voteOnVersion returns the protocol version of T+2. T's block producers vote by the version in

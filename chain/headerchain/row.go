@@ -44,6 +44,8 @@ type Store interface {
 	EpochInfo(primitives.EpochID) (*epoch.EpochInfo, error)
 	EpochStart(primitives.EpochID) (primitives.Height, bool, error)
 	EpochSummary(primitives.EpochID) (*epoch.EpochSummary, error)
+	// Aggregator returns statistics from which counting an epoch may continue (epoch.Store).
+	Aggregator() (*epoch.Aggregator, error)
 	// Put stores a header together with its epoch changes, atomically. head says that the header
 	// becomes the head.
 	Put(row *Row, changes *epoch.Changes, head bool) error

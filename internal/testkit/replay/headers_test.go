@@ -53,6 +53,7 @@ func (s *headerRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) 
 func (s *headerRows) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
 	return read[epoch.EpochSummary](s.sums, id)
 }
+func (s *headerRows) Aggregator() (*epoch.Aggregator, error) { return nil, nil }
 func (s *headerRows) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
 	h, ok := s.starts[id]
 	return h, ok, nil
