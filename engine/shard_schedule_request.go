@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -73,7 +73,8 @@ func (s *Schedule) fetchParts(c *catchup) error {
 	c.received.Store(uint64(len(has)))
 	point, j, total := c.point.Hash, c.session, c.total
 	s.ask(c, func(ctx context.Context) answer {
-		s.parallel(total, func(k uint64) bool {
+		parallel.Until(int(total), s.Parallel, func(i int) bool {
+			k := uint64(i)
 			if slices.Contains(has, k) {
 				return true
 			}
@@ -87,26 +88,6 @@ func (s *Schedule) fetchParts(c *catchup) error {
 		return doNothing // stored parts are kept; the next step requests the missing parts
 	})
 	return nil
-}
-
-// parallel calls the function do for each number below n, with at most s.Parallel calls at a time.
-// After a call of do has returned false, parallel starts no further calls.
-func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
-	var next atomic.Uint64
-	var failed atomic.Bool
-	one := func() {
-		for k := next.Add(1) - 1; k < n && !failed.Load(); k = next.Add(1) - 1 {
-			if !do(k) {
-				failed.Store(true)
-			}
-		}
-	}
-	var group sync.WaitGroup
-	for range s.Parallel - 1 {
-		group.Go(one)
-	}
-	one()
-	group.Wait()
 }
 
 // askBelowFlatHead requests the chunks of the block `at` and its descendants up to the flat head,
@@ -129,7 +110,7 @@ func (s *Schedule) askChunks(c *catchup, blocks []primitives.Hash) {
 	s.ask(c, func(ctx context.Context) answer {
 		got := map[primitives.Hash][]*primitives.Chunk{}
 		var mu sync.Mutex
-		s.parallel(uint64(len(blocks)), func(k uint64) bool {
+		parallel.Until(len(blocks), s.Parallel, func(k int) bool {
 			chunks, err := s.source.Chunks(ctx, blocks[k], c.id)
 			if err != nil {
 				return false

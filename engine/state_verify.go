@@ -2,10 +2,8 @@ package engine
 
 import (
 	"fmt"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -41,7 +39,7 @@ func (e *Engine) Preload(stop func() bool) error {
 		}
 		err := root.Preload(
 			preloadFrom,
-			spread,
+			parallel.Do,
 			func() bool { return stop() || e.o.StateBytes > 0 && !e.roomy(root.Forest()) },
 		)
 		if err != nil {
@@ -49,21 +47,6 @@ func (e *Engine) Preload(stop func() bool) error {
 		}
 	}
 	return nil
-}
-
-// spread calls the function do for 0 ... n-1 on GOMAXPROCS goroutines, and returns when all calls
-// have returned.
-func spread(n int, do func(i int)) {
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				do(int(i))
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // Verify starts a check of all states of the flat head. A node runs the check after each start,

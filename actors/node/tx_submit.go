@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -195,29 +196,15 @@ func (n *Node) checkAll(txs []*primitives.SignedTransaction,
 	defer n.tracer.mark(txs, checkEnded)
 	n.signatures.CheckAll(txs) // n.signatures remembers the valid signatures
 	out := make([]mempool.Verdict, len(txs))
-	failed := make([]any, (len(txs)+checksPerGoroutine-1)/checksPerGoroutine)
-	var wg sync.WaitGroup
-	for k := range failed {
-		part := func() {
-			defer func() { failed[k] = recover() }()
-			for i := k * checksPerGoroutine; i < min((k+1)*checksPerGoroutine, len(txs)); i++ {
-				out[i] = n.checkOne(txs[i], isAhead)
-			}
+	// All parts run at the same time. A panic is raised on this goroutine, so that mempool.check finds
+	// the transaction that causes the panic.
+	parts := (len(txs) + checksPerGoroutine - 1) / checksPerGoroutine
+	parallel.Until(parts, parts, func(k int) bool {
+		for i := k * checksPerGoroutine; i < min((k+1)*checksPerGoroutine, len(txs)); i++ {
+			out[i] = n.checkOne(txs[i], isAhead)
 		}
-		if k+1 < len(failed) {
-			wg.Go(part)
-		} else {
-			part()
-		}
-	}
-	wg.Wait()
-	for _, p := range failed {
-		if p != nil {
-			// panic on the caller's goroutine, so that mempool.check finds the transaction that
-			// causes the panic
-			panic(p)
-		}
-	}
+		return true
+	})
 	return out
 }
 

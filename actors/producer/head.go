@@ -3,13 +3,11 @@ package producer
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -108,7 +106,7 @@ func (a *Actor) askChunks() {
 			Parent: a.head.hash, Shard: primitives.ShardIndex(i), ShardID: s.id, Producer: s.producer, Era: a.era,
 		})
 	}
-	parallel(len(idle), func(k int) { a.emptyChunk(idle[k]) })
+	parallel.Do(len(idle), func(k int) { a.emptyChunk(idle[k]) })
 }
 
 // emptyChunk makes and endorses the chunk of a shard without transactions. It changes only the
@@ -122,32 +120,6 @@ func (a *Actor) emptyChunk(i primitives.ShardIndex) {
 	}
 	s.chunk = must(c, err)
 	a.endorse(s)
-}
-
-// parallel calls do for 0 to n-1, on at most GOMAXPROCS goroutines, and waits. If a call panics,
-// parallel panics with the same value.
-func parallel(n int, do func(int)) {
-	var next atomic.Int64
-	var failed atomic.Pointer[any]
-	run := func() {
-		defer func() {
-			if p := recover(); p != nil {
-				failed.CompareAndSwap(nil, &p)
-			}
-		}()
-		for k := next.Add(1) - 1; k < int64(n); k = next.Add(1) - 1 {
-			do(int(k))
-		}
-	}
-	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
-		wg.Go(run)
-	}
-	run()
-	wg.Wait()
-	if p := failed.Load(); p != nil {
-		panic(*p)
-	}
 }
 
 // askAgain requests a missing chunk again, because the mempool of the shard has failed and may have

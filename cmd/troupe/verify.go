@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/troupe-chain/troupe/engine/badchunk"
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/internal/testkit/replay"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -63,7 +63,7 @@ the chunk still cannot be applied.`,
 				if err != nil {
 					return err
 				}
-				opts := replay.Options{EpochConfig: configs, RestartAt: primitives.Height(o.restart), MaxFindings: o.findings, Par: parallel}
+				opts := replay.Options{EpochConfig: configs, RestartAt: primitives.Height(o.restart), MaxFindings: o.findings, Par: parallel.Do}
 				if o.serial {
 					opts.Par = nil
 				}
@@ -98,15 +98,6 @@ the chunk still cannot be applied.`,
 	f.Uint64Var(&o.restart, "restart-at", 0, "close and reopen the store after the block of this height")
 	f.IntVar(&o.findings, "max", 20, "stop after this number of differences")
 	return c
-}
-
-// parallel runs do(0) to do(n-1), each call on its own goroutine.
-func parallel(n int, do func(int)) {
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { do(i) })
-	}
-	wg.Wait()
 }
 
 func printReport(w io.Writer, file string, r *replay.Report, took time.Duration) {
