@@ -20,14 +20,32 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Chain contains the methods of *engine.Engine that a Node uses. An implementation must follow the
-// contracts of these methods.
+// Chain is the part of *engine.Engine that a Node drives.
 type Chain interface {
-	Precheck(b *primitives.Block) (engine.Prechecked, error)
-	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
-	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
-	FinishImport(p *engine.BlockImport, stored func()) (*engine.Imported, error)
+	BlockImporter
+	Producer
+	WitnessMaker
+	Positions
+	Blocks
+	Validators
+	Facts
+}
+
+// BlockImporter checks and imports blocks. Only the goroutine that steps the Node calls it.
+type BlockImporter interface {
+	importer.Engine
+	// Stored returns the imported blocks that have reached the disk since the last call.
 	Stored() ([]*engine.Imported, error)
+}
+
+// Producer builds and signs this validator's chunks and blocks.
+type Producer interface {
+	Prepare(
+		parent primitives.Hash,
+		shard primitives.ShardIndex,
+		waiting apply.Candidates,
+		stop func() bool,
+	) (*apply.Prepared, error)
 	NewCodedChunk(
 		parent primitives.Hash,
 		shard primitives.ShardIndex,
@@ -35,33 +53,49 @@ type Chain interface {
 		key primitives.SecretKey,
 	) (*primitives.Chunk, *chain.EncodedBody, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
-	Prepare(
-		parent primitives.Hash,
-		shard primitives.ShardIndex,
-		waiting apply.Candidates,
-		stop func() bool,
-	) (*apply.Prepared, error)
+}
+
+// WitnessMaker makes the witnesses of this validator's chunks, and handles contract code that other
+// validators request or send.
+type WitnessMaker interface {
 	Witness(c *primitives.Chunk) (*engine.Witness, error)
 	CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
 	Precompile(codes [][]byte)
-
 	Holds(primitives.ShardID) bool
+}
+
+// Positions are the ends of the chain: Head and Final of the blocks on disk, Tip and TipFinal of the
+// blocks in memory.
+type Positions interface {
 	Head() *engine.BlockNode
 	Final() storage.BlockRef
 	Tip() *engine.BlockNode
 	TipFinal() storage.BlockRef
+}
+
+// Blocks finds blocks by hash.
+type Blocks interface {
 	Imported(primitives.Hash) *engine.BlockNode
 	BlockNode(primitives.Hash) *engine.BlockNode
 	Block(primitives.Hash) (*engine.BlockNode, error)
 	Header(primitives.Hash) (*primitives.BlockHeader, error)
-	Store() *storage.Store
-	Chain() *engine.ChainSpec
-	Coding() *primitives.ReedSolomon
+}
+
+// Validators says which validators approve, and produce blocks and chunks.
+type Validators interface {
 	Voted(*primitives.BlockHeader) (bool, error)
 	Epochs(func(*epoch.Manager) error) error
 	Approvers(parent primitives.Hash) ([]chain.Approver, error)
 	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
 	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
+}
+
+// Facts is what the Node passes on to the machines of chunk parts and witnesses, and what of the
+// chain does not change.
+type Facts interface {
+	Store() *storage.Store
+	Chain() *engine.ChainSpec
+	Coding() *primitives.ReedSolomon
 	Validation() engine.Validation
 	ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) engine.ChunkPartsView
 }

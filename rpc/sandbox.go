@@ -136,32 +136,19 @@ func readMine(v val) (uint64, error) {
 // SandboxControl controls a sandbox. A method returns a *view.SandboxError if the node rejects the
 // request or fails, and ErrTimeout if the context ends before the method has finished.
 type SandboxControl interface {
-	// Mine produces blocks and returns the last one.
-	Mine(ctx context.Context, m *view.Mine) (view.At, error)
-	// PatchState writes records into the state with the next block.
-	PatchState(ctx context.Context, records []genesis.Record) error
-	// FastForward advances the chain by heights.
-	FastForward(ctx context.Context, heights uint64) error
-	// NextEpoch advances to the first block of the next epoch.
-	NextEpoch(ctx context.Context) (view.At, error)
-	// TakeSnapshot takes a snapshot of the head under a name. If name is empty, the name is a
-	// number.
-	TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error)
-	// Revert rolls the chain back to a snapshot. DropSnapshot deletes one. Snapshots lists all.
-	Revert(ctx context.Context, id string) (view.At, error)
-	DropSnapshot(id string) error
-	Snapshots() ([]view.Snapshot, error)
-	// NewWorld makes a world that continues from this chain. DropWorld ends a world and all worlds
-	// that continue from that world. Worlds lists all worlds of the process.
-	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
-	DropWorld(ctx context.Context, id string) error
-	Worlds() ([]view.World, error)
-	// DumpState calls each for the records of accounts (nil: of all accounts) in the state after a
-	// block. height is the height of that block; nil: the head. DumpState stops when each returns
-	// an error or the context ends.
-	DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
-	// LoadState sets accounts to the state in the records.
-	LoadState(ctx context.Context, records []genesis.Record) error
+	view.ProductionControl
+	view.StateControl
+	view.SnapshotControl
+	view.WorldControl
+	view.FaultControl
+	TagControl
+	// DumpTransaction returns the state that a transaction in a block reads and writes. Errors:
+	// ErrUnknownTx, ErrGarbageCollected.
+	DumpTransaction(context.Context, *view.Trace) (*view.Case, error)
+}
+
+// TagControl groups transactions by tags.
+type TagControl interface {
 	// Tag opens a tag: transactions that are submitted from now on belong to this tag, until the
 	// next tag is opened. An empty name closes the open tag. If hashes is not nil, Tag instead adds
 	// these transactions to the tag.
@@ -170,28 +157,4 @@ type SandboxControl interface {
 	DropTag(name string) error
 	// ProfileTag returns the gas profile of a tag's transactions as JSON.
 	ProfileTag(ctx context.Context, name string, r *view.Simulate) ([]byte, error)
-	// MockVerification sets the results of signature checks in contracts from the next block on.
-	MockVerification(ctx context.Context, m *primitives.Mocks) error
-	// MissChunks makes the next blocks have no new chunks for some shards.
-	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
-	// Reorganise replaces the last blocks of the chain, the head included, by another branch. None
-	// of these blocks may be final.
-	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
-	// DumpTransaction returns the state that a transaction in a block reads and writes. Errors:
-	// ErrUnknownTx, ErrGarbageCollected.
-	DumpTransaction(context.Context, *view.Trace) (*view.Case, error)
-	// ReplayTransaction writes the state that a transaction reads, executes the transaction, and
-	// compares the outcomes.
-	ReplayTransaction(context.Context, *view.Case) (view.Replayed, error)
-	// Deal sets an account's balance of a token.
-	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
-	// Impersonate sets the accounts whose transactions need no signature.
-	Impersonate(accounts []primitives.AccountID, all bool) error
-	// Fork applies f to the accounts that this chain takes from the chain that it forks. The result
-	// describes the fork.
-	Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error)
-	// SetClock sets the clock for block timestamps. SetProduction sets when blocks are produced.
-	// SetClock and SetProduction return the setting after the change.
-	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
-	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
 }

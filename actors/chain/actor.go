@@ -35,18 +35,21 @@ import (
 
 // Engine is the part of *engine.Engine that the actor uses.
 type Engine interface {
-	Precheck(b *primitives.Block) (engine.Prechecked, error)
-	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
+	importer.Engine
+	Reverter
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
-	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
-	FinishImport(p *engine.BlockImport, stored func()) (*engine.Imported, error)
+	// Stored returns the imported blocks that have reached the disk since the last call.
 	Stored() ([]*engine.Imported, error)
+	Head() *engine.BlockNode
+	Final() storage.BlockRef
+}
+
+// Reverter rolls the chain back to points that it has saved.
+type Reverter interface {
 	NewRevertPoint() (*engine.RevertPoint, error)
 	ShareRevertPoint(*engine.RevertPoint) (*engine.RevertPoint, error)
 	EndRevertPoint(*engine.RevertPoint)
 	Rewind(*engine.RevertPoint) error
-	Head() *engine.BlockNode
-	Final() storage.BlockRef
 }
 
 // Out holds the functions that send the actor's messages.

@@ -43,20 +43,35 @@ import (
 // Chain is the part of *engine.Engine that the producer reads. The actor calls all methods except
 // NewChunk on its own goroutine.
 type Chain interface {
+	Blocks
+	Validators
+	Epochs
+	// NewChunk builds and signs a chunk. The actor calls NewChunk from several goroutines at once.
+	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction,
+		key primitives.SecretKey) (*primitives.Chunk, error)
+}
+
+// Blocks finds the blocks to build on.
+type Blocks interface {
 	Head() *engine.BlockNode
 	Tip() *engine.BlockNode
 	Imported(primitives.Hash) *engine.BlockNode
+}
+
+// Validators says which validators approve, produce and endorse the child of a block.
+type Validators interface {
 	Approvers(parent primitives.Hash) ([]chain.Approver, error)
 	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
 	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
 	ChunkValidators(parent *engine.BlockNode, shard primitives.ShardID) ([]chain.Assigned, error)
+}
+
+// Epochs places blocks in epochs.
+type Epochs interface {
 	// ChildEpoch returns the epoch of a block's children, and the shard layout of that epoch.
 	ChildEpoch(parent primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error)
 	// Epoch returns the position of a block in its epoch.
 	Epoch(block primitives.Hash) (production.Epoch, error)
-	// NewChunk builds and signs a chunk. The actor calls NewChunk from several goroutines at once.
-	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction,
-		key primitives.SecretKey) (*primitives.Chunk, error)
 }
 
 // Demand is what waits for blocks. Its methods are safe for concurrent use.

@@ -56,16 +56,36 @@ var (
 
 // Chain provides the chain data that the pool needs. Results may change between calls.
 type Chain interface {
+	Blocks
+	Epochs
+	Producers
+	Tracking
+	StoredChunks
+}
+
+// Blocks places blocks in the chain.
+type Blocks interface {
 	// Epoch returns the epoch of a block whose parent is prev. NextEpoch returns the epoch after
 	// that epoch. Height returns the height of prev. known is false if prev is unknown.
 	Epoch(prev primitives.Hash) (id primitives.EpochID, known bool)
 	NextEpoch(prev primitives.Hash) (primitives.EpochID, error)
 	Height(prev primitives.Hash) (h primitives.Height, known bool)
+	// Parent returns the parent of a known block, zero for the genesis.
+	Parent(primitives.Hash) (primitives.Hash, error)
+}
+
+// Epochs describes epochs. The pool caches its results.
+type Epochs interface {
 	Layout(primitives.EpochID) (primitives.ShardLayout, error)
 	Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error)
+	BlockProducers(primitives.EpochID) ([]primitives.AccountID, error)
 	// Anchored returns whether a partial chunk of an epoch must have an anchor (protocol feature
 	// EarlyKickout), and whether the epoch is known.
 	Anchored(primitives.EpochID) (anchored, known bool)
+}
+
+// Producers says which validator produces a chunk.
+type Producers interface {
 	// Producer returns the canonical producer of a chunk: the producer by stake and height alone.
 	// Before EarlyKickout, the canonical producer is the chunk's producer. From EarlyKickout on,
 	// the canonical producer is the chunk's producer only if no height was skipped and EarlyKickout
@@ -78,17 +98,22 @@ type Chain interface {
 	// Following returns the producer of a shard's chunk at a height in the given epoch. It assumes
 	// that the chunk's previous block is an unknown child of the given block.
 	Following(primitives.EpochID, primitives.Hash, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error)
-	// Parent returns the parent of a known block, zero for the genesis.
-	Parent(primitives.Hash) (primitives.Hash, error)
 	// Maker returns the producer of a shard's chunk on a known block. It ignores the height in the
 	// chunk header (nearcore verify_chunk_header_signature_by_hash).
 	Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
-	BlockProducers(primitives.EpochID) ([]primitives.AccountID, error)
+}
+
+// Tracking says which nodes track a shard.
+type Tracking interface {
 	// Cares returns whether an account produces chunks of a shard in the epoch of prev's children
 	// or in the next epoch. Holds returns whether this node tracks the shard in one of these two
 	// epochs. Holds returns an error if prev is unknown.
 	Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) bool
 	Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error)
+}
+
+// StoredChunks finds chunks on disk.
+type StoredChunks interface {
 	// StoredPartial returns the stored Complete.Partial of a chunk. Stored returns a stored chunk
 	// with its body. Both return nil if nothing is stored. The parts of such a chunk are not
 	// stored; the pool computes them again.

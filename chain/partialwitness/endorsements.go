@@ -15,7 +15,7 @@ const MaxChunks = 100
 
 // Endorsements collects chunk endorsements for a block producer. It is not safe for concurrent use.
 type Endorsements struct {
-	chain  Chain
+	chain  Assignments
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	chunks recent[primitives.ChunkKey, map[primitives.AccountID]endorsed]
 }
@@ -29,7 +29,7 @@ type endorsed struct {
 }
 
 // NewEndorsements returns an empty collection. verify checks signatures.
-func NewEndorsements(c Chain, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Endorsements {
+func NewEndorsements(c Assignments, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Endorsements {
 	return &Endorsements{c, verify, newRecent[primitives.ChunkKey, map[primitives.AccountID]endorsed](MaxChunks)}
 }
 
@@ -82,7 +82,7 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 }
 
 // hasRoom returns whether another chunk can be stored. If MaxChunks chunks are stored, hasRoom
-// first drops the chunks that no block can include any more (Chain.Relevant). hasRoom skips this
+// first drops the chunks that no block can include any more (Assignments.Relevant). hasRoom skips this
 // step if the lowest chunk is still relevant.
 func (s *Endorsements) hasRoom() bool {
 	if len(s.chunks.order) < MaxChunks {

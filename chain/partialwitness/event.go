@@ -23,10 +23,24 @@ var (
 
 // Chain provides the chain data that a Tracker needs. Results may change between calls.
 type Chain interface {
+	Assignments
+	Producers
+	EpochValidators
+	// Parent returns the parent of a known block, zero for the genesis.
+	Parent(primitives.Hash) (primitives.Hash, error)
+}
+
+// Assignments says which chunks can still be included, and which validators endorse them.
+type Assignments interface {
 	// Relevant returns whether a block can still include a chunk. The chunk's epoch must be
 	// possible for its height and must have its shard. The chunk's height must be above the final
 	// block and at most MaxAhead above the head.
 	Relevant(primitives.ChunkKey) bool
+	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // chunk validators, by order of assignment
+}
+
+// Producers says which validator produces a chunk.
+type Producers interface {
 	// Anchored returns whether messages about chunks of an epoch have an anchor (protocol feature
 	// EarlyKickout), and whether the epoch is known.
 	Anchored(primitives.EpochID) (anchored, known bool)
@@ -39,9 +53,10 @@ type Chain interface {
 	// anchor.ErrWrong, anchor.ErrEarly. Together with anchor.ErrEarly, ProducerAt returns the
 	// producer if the anchor is known.
 	ProducerAt(primitives.ChunkKey, primitives.ChunkAnchor) (primitives.ValidatorStake, error)
-	// Parent returns the parent of a known block, zero for the genesis.
-	Parent(primitives.Hash) (primitives.Hash, error)
-	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // chunk validators, by order of assignment
+}
+
+// EpochValidators lists the validators of an epoch.
+type EpochValidators interface {
 	Producers(primitives.EpochID, primitives.ShardID) ([]primitives.AccountID, error)
 	AllValidators(primitives.EpochID) ([]primitives.AccountID, error)
 	Key(primitives.EpochID, primitives.AccountID) (primitives.PublicKey, error) // a validator's key

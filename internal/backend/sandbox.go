@@ -8,30 +8,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// SandboxControl executes the sandbox_ methods. It has the methods of rpc.SandboxControl.
+// SandboxControl executes the sandbox_ methods, except those that the backend itself executes.
 type SandboxControl interface {
-	Mine(ctx context.Context, m *view.Mine) (view.At, error)
-	PatchState(ctx context.Context, records []genesis.Record) error
-	FastForward(ctx context.Context, heights uint64) error
-	NextEpoch(ctx context.Context) (view.At, error)
-	TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error)
-	Revert(ctx context.Context, id string) (view.At, error)
-	DropSnapshot(id string) error
-	Snapshots() ([]view.Snapshot, error)
-	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
-	DropWorld(ctx context.Context, id string) error
-	Worlds() ([]view.World, error)
-	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
-	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
-	DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
-	LoadState(ctx context.Context, records []genesis.Record) error
-	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
-	Impersonate(accounts []primitives.AccountID, all bool) error
-	MockVerification(ctx context.Context, m *primitives.Mocks) error
-	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
-	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
-	ReplayTransaction(ctx context.Context, c *view.Case) (view.Replayed, error)
-	Fork(ctx context.Context, f *view.ForkControl) (view.Fork, error)
+	view.ProductionControl
+	view.StateControl
+	view.SnapshotControl
+	view.WorldControl
+	view.FaultControl
 }
 
 var errNoSandboxControl = &view.SandboxError{Reason: "this node produces no blocks, so it has no sandbox methods"}
