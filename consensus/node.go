@@ -169,6 +169,10 @@ type Options struct {
 	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step, which
 	// does not decrease when the system clock is set back.
 	Wall func() uint64
+	// ChooseTimer starts the time limit for choosing the transactions of a chunk. The function that
+	// it returns returns whether the time is over (nearcore
+	// produce_chunk_add_transactions_time_limit). nil: no time limit.
+	ChooseTimer func() (over func() bool)
 
 	// Signatures.
 

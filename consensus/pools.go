@@ -125,7 +125,11 @@ func (n *Node) choose(i primitives.ShardIndex, id primitives.ShardID) ([]*primit
 		return nil, nil
 	}
 	w := &roundCandidates{round: p.Round()}
-	out, err := n.e.Prepare(n.head.hash, i, w, nil)
+	var over func() bool
+	if n.o.ChooseTimer != nil {
+		over = n.o.ChooseTimer()
+	}
+	out, err := n.e.Prepare(n.head.hash, i, w, over)
 	w.round.End()
 	if err != nil {
 		return nil, err

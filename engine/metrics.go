@@ -2,10 +2,12 @@ package engine
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
 // Histogram counts values in buckets. Safe for concurrent use.
@@ -60,7 +62,40 @@ type Times struct {
 	// and at most 100i Tgas. The last index is for all chunks that burnt more than that.
 	Chunks [maxTgasCeiling + 1]atomic.Pointer[Histogram]
 	// Gas is the Tgas burnt by new chunks, by shard. A new shard replaces the map.
-	Gas atomic.Pointer[map[primitives.ShardID]*Histogram]
+	Gas     atomic.Pointer[map[primitives.ShardID]*Histogram]
+	Choices Choices
+}
+
+// Choices counts, by shard, what ended the choice of a chunk's transactions (Engine.Prepare). Safe
+// for concurrent use.
+type Choices struct {
+	mu sync.Mutex
+	of map[primitives.ShardID]*[apply.Limits]uint64
+}
+
+func (c *Choices) add(id primitives.ShardID, l apply.Limit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[primitives.ShardID]*[apply.Limits]uint64{}
+	}
+	n := c.of[id]
+	if n == nil {
+		n = new([apply.Limits]uint64)
+		c.of[id] = n
+	}
+	n[l]++
+}
+
+// Read returns the counts by shard and limit.
+func (c *Choices) Read() map[primitives.ShardID][apply.Limits]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make(map[primitives.ShardID][apply.Limits]uint64, len(c.of))
+	for id, n := range c.of {
+		out[id] = *n
+	}
+	return out
 }
 
 // maxTgasCeiling is the last index of Times.Chunks.

@@ -353,5 +353,9 @@ func (e *Engine) Prepare(
 			apply.ShardCongestion{Shard: c.ShardID, Info: c.CongestionInfo, Missed: uint64(p.Height() - c.HeightIncluded)},
 		)
 	}
-	return apply.Prepare(in)
+	out, err := apply.Prepare(in)
+	if err == nil {
+		e.times.Choices.add(s.ID, out.Limit)
+	}
+	return out, err
 }

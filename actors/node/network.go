@@ -67,7 +67,7 @@ func (n *Node) ShardMoves() *validatoractor.Moved { return n.shardMoves.Now() }
 func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 	o := *n.o.Validator
 	o.Engine, o.Delays, o.Vote, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, n.o.Seed, n.o.Clock, n.o.Log
-	o.Known = n.o.Signatures.Known
+	o.Known, o.ChooseLimit = n.o.Signatures.Known, n.o.ChooseLimit
 	if o.Eager {
 		o.Holds = n.o.Network.Status.Holds
 	}

@@ -110,6 +110,8 @@ type Options struct {
 	Linger time.Duration
 	// Delays are the timers of doomslug (consensus.* in config.json). These timers have no default.
 	Delays doomslug.Delays
+	// ChooseLimit is the maximum time for choosing the transactions of a chunk. 0: no limit.
+	ChooseLimit time.Duration
 	// Clock returns the time for timestamps of blocks, in ns since 1970. nil: the system clock.
 	Clock func() uint64
 	// Begin is the initial state of the sandbox clock. nil: the sandbox clock follows Clock.

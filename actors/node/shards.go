@@ -169,7 +169,7 @@ func (s *shards) spawn(id primitives.ShardID) (*shardActors, error) {
 			},
 			More:   func(m mempool.Page) { n.tell(t.mempool, m) },
 			Chosen: func(m messages.ChunkChosen) { n.tell(t.mempool, m) },
-		}, n.o.Log)
+		}, n.o.ChooseLimit, n.o.Log)
 	})
 	ready := make(chan struct{})
 	var once sync.Once

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -14,9 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// ChooseLimit is the maximum time for choosing a chunk's transactions (nearcore
-// produce_chunk_add_transactions_time_limit).
-const ChooseLimit = 200 * time.Millisecond
+// pageWait bounds the wait for the mempool's further pages if there is no time limit.
+const pageWait = 200 * time.Millisecond
 
 // Engine is the part of *engine.Engine that makes chunks. Many goroutines call it at once.
 type Engine interface {
@@ -33,6 +33,7 @@ type ChunkProducer struct {
 	engine Engine
 	keys   map[primitives.AccountID]primitives.SecretKey // secret keys of this node's validators
 	out    Out
+	limit  time.Duration // maximum time for choosing a chunk's transactions; 0: no limit
 	log    *logrus.Logger
 }
 
@@ -43,10 +44,11 @@ type Out struct {
 	Chosen messages.Sender[messages.ChunkChosen] // to the shard's mempool
 }
 
-// NewChunkProducer returns the actor.
-func NewChunkProducer(e Engine, keys map[primitives.AccountID]primitives.SecretKey, out Out,
+// NewChunkProducer returns the actor. limit is the maximum time for choosing a chunk's transactions
+// (nearcore produce_chunk_add_transactions_time_limit). 0: no limit.
+func NewChunkProducer(e Engine, keys map[primitives.AccountID]primitives.SecretKey, out Out, limit time.Duration,
 	log *logrus.Logger) *ChunkProducer {
-	return &ChunkProducer{engine: e, keys: keys, out: out, log: log}
+	return &ChunkProducer{engine: e, keys: keys, out: out, limit: limit, log: log}
 }
 
 // Receive handles one message.
@@ -87,9 +89,13 @@ func (a *ChunkProducer) produce(m *messages.Candidates) {
 }
 
 func (a *ChunkProducer) choose(m *messages.Candidates) (*apply.Prepared, error) {
-	end := time.Now().Add(ChooseLimit)
-	c := mempool.NewChoice(m, a.out.More, ChooseLimit)
-	out, err := a.engine.Prepare(m.For.Parent, m.For.Shard, c, func() bool { return time.Now().After(end) })
+	c := mempool.NewChoice(m, a.out.More, cmp.Or(a.limit, pageWait))
+	var stop func() bool
+	if a.limit > 0 {
+		begun := time.Now()
+		stop = func() bool { return time.Since(begun) >= a.limit }
+	}
+	out, err := a.engine.Prepare(m.For.Parent, m.For.Shard, c, stop)
 	if err != nil {
 		out = nil
 	}

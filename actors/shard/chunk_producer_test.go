@@ -80,7 +80,7 @@ func TestChunkProducerReportsOnlyDifferences(t *testing.T) {
 					}
 					reports = append(reports, m)
 				},
-			}, log)
+			}, 0, log)
 			m := messages.Candidates{For: messages.ProduceChunk{Parent: primitives.Hash{4}, Shard: 2, Era: 7}, Walk: 5, More: c.more}
 			for i := range c.page {
 				m.Page = append(m.Page, messages.Candidate{Tx: new(primitives.SignedTransaction), Group: int32(i)})

@@ -86,6 +86,8 @@ type Options struct {
 	Elapsed func() time.Duration
 	// Workers is the maximum number of concurrent jobs. Required.
 	Workers int
+	// ChooseLimit is the maximum time for choosing the transactions of a chunk. 0: no limit.
+	ChooseLimit time.Duration
 
 	// Signatures.
 
@@ -246,7 +248,7 @@ func (a *Actor) open() (err error) {
 		Engine: guardedEngine{a.o.Engine,
 			a.o.Life}, HeaderChain: a.o.Engine.HeaderChain(), Witnesses: a.o.Engine.Witnesses(), Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
 		Verifier: a.o.Verifier, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
-		Counters: &a.o.Life.Counters,
+		Counters: &a.o.Life.Counters, ChooseTimer: a.chooseTimer(),
 	}, a.now)
 	if err != nil {
 		return err
@@ -258,6 +260,17 @@ func (a *Actor) open() (err error) {
 	a.do(core.Start(a.now))
 	a.startSchedule()
 	return nil
+}
+
+// chooseTimer returns consensus.Options.ChooseTimer.
+func (a *Actor) chooseTimer() func() func() bool {
+	if a.o.ChooseLimit == 0 {
+		return nil
+	}
+	return func() func() bool {
+		begun := a.o.Elapsed()
+		return func() bool { return a.o.Elapsed()-begun >= a.o.ChooseLimit }
+	}
 }
 
 // end stops everything, waits for running jobs, and releases the unfinished import.

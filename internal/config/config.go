@@ -61,10 +61,11 @@ type Config struct {
 	// StrictNonceBlocks is the number of blocks for which a transaction with a strict nonce waits
 	// for transactions with lower nonces. 0: the engine's default.
 	StrictNonceBlocks   uint64
-	Queued, QueuedBytes uint64 // limits per shard, number and bytes, of submitted transactions that are not checked yet
-	Held, HeldBytes     uint64 // limits per shard, number and bytes, of transactions that wait for compiled code
-	ViewStateSizeLimit  uint64 // maximum size in bytes of a contract's state that view_state returns
-	ViewAccessKeysLimit uint32 // maximum number of access keys in a reply
+	ChooseLimit         time.Duration // maximum time for choosing a chunk's transactions; 0: no limit
+	Queued, QueuedBytes uint64        // limits per shard, number and bytes, of submitted transactions that are not checked yet
+	Held, HeldBytes     uint64        // limits per shard, number and bytes, of transactions that wait for compiled code
+	ViewStateSizeLimit  uint64        // maximum size in bytes of a contract's state that view_state returns
+	ViewAccessKeysLimit uint32        // maximum number of access keys in a reply
 	MaxGasBurntView     primitives.Gas
 	ReceiptOrigins      ReceiptOrigins
 	Network             Network
@@ -455,6 +456,9 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		MaxGasBurntView:     primitives.Gas(num("max_gas_burnt_view")), LogSummaryPeriod: dur("log_summary_period"),
 		Production: Production(str("troupe.block_production")), Numbering: primitives.Numbering(str("troupe.numbering")),
 		Document: d,
+	}
+	if v, _ := d.Get("produce_chunk_add_transactions_time_limit"); v != nil {
+		c.ChooseLimit = max(dur("produce_chunk_add_transactions_time_limit"), 1) // a limit of 0 is a limit
 	}
 	if v, _ := d.Get("transaction_pool_strict_nonce_ttl_blocks"); v != nil {
 		c.StrictNonceBlocks = max(num("transaction_pool_strict_nonce_ttl_blocks"), 1)

@@ -155,6 +155,21 @@ func TestOverlayKeepsKeyOrder(t *testing.T) {
 	}
 }
 
+// TestChooseLimitIsReadAsInNeard: without the key the limit is neard's default; null means no limit,
+// which zero does not.
+func TestChooseLimitIsReadAsInNeard(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		`{}`: 200 * time.Millisecond,
+		`{"produce_chunk_add_transactions_time_limit": null}`:                       0,
+		`{"produce_chunk_add_transactions_time_limit": {"secs": 0, "nanos": 0}}`:    1,
+		`{"produce_chunk_add_transactions_time_limit": {"secs": 1, "nanos": 5000}}`: time.Second + 5*time.Microsecond,
+	} {
+		if c, _, err := Parse("config.json", []byte(text)); err != nil || c.ChooseLimit != want {
+			t.Errorf("%s: limit %v, want %v, error %v", text, c.ChooseLimit, want, err)
+		}
+	}
+}
+
 // TestOptionalKeysMayBeNull: every key that is an Option in neard may be null, and a limit that is
 // null is none.
 func TestOptionalKeysMayBeNull(t *testing.T) {

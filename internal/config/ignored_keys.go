@@ -38,7 +38,6 @@ var inert = map[string]string{
 	"resharding_config":                                  "resharding does not work in batches",
 	"dynamic_resharding_dry_run":                         "there is no dry run of a resharding",
 	"chunk_distribution_network":                         "chunks are fetched from peers only",
-	"produce_chunk_add_transactions_time_limit":          "a chunk is bounded by its gas and size, not by time",
 	"orphan_state_witness_pool_size":                     "neard's default applies",
 	"orphan_state_witness_max_size":                      "neard's default applies",
 	"save_latest_witnesses":                              "the node keeps no state witnesses for debugging",

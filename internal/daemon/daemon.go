@@ -608,8 +608,9 @@ func (h *Daemon) nodeOptions(hm *home.Home, checker *signature.Checker, observe 
 			Endorsement: int64(c.Consensus.MinDelay), Skip: int64(c.Consensus.MaxDelay), MaxWait: int64(c.Consensus.MaxWait),
 			ChunkWait: c.Consensus.ChunkWait,
 		},
-		Mempool: txpool.Limits{Bytes: c.TransactionPoolSize, Transactions: c.MempoolTransactions, KeyTransactions: c.MempoolKeys},
-		Failed:  filepath.Join(hm.Paths.Data, "failed"), FailedBuild: build,
+		ChooseLimit: c.ChooseLimit,
+		Mempool:     txpool.Limits{Bytes: c.TransactionPoolSize, Transactions: c.MempoolTransactions, KeyTransactions: c.MempoolKeys},
+		Failed:      filepath.Join(hm.Paths.Data, "failed"), FailedBuild: build,
 		Room: h.onDiskFull, Summary: c.LogSummaryPeriod, Thread: sched.Need, Observe: observe, Log: h.log,
 	}
 	o.Limits = node.Limits{Queue: int(c.Queued), QueueBytes: int(c.QueuedBytes), Held: int(c.Held), HeldBytes: int(c.HeldBytes)}

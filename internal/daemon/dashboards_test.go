@@ -69,7 +69,7 @@ func TestNodeHasAllMetricsOfDashboards(t *testing.T) {
 		"near_block_height_head": 10, "near_block_processed_total": 10, "near_chunks_processed": 10, "near_transaction_processed_total": 1, "near_transaction_processed_successfully_total": 1,
 		"near_is_validator": 1, "near_validators_blocks_produced": 10, "near_validators_chunks_produced": 10, "near_validator_active_total": 1, "near_header_head_height": 10,
 		"near_block_processing_time_count": 10, "near_apply_chunk_delay_seconds_count": 10, "near_chunk_tgas_used_hist_count": 10, "near_epoch_height": 1, "near_build_info": 1,
-		"near_delayed_receipts_count": 0, "near_rpc_timeout_total": 1, "near_congestion_level": 0,
+		"near_delayed_receipts_count": 0, "near_produce_chunk_transactions_limited_by": 1, "near_rpc_timeout_total": 1, "near_congestion_level": 0,
 	} {
 		if got, ok := m.Sum(name); got != want || !ok {
 			t.Errorf("%s = %v, want %v", name, got, want)

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
 // appendNear appends metrics of the chain under nearcore's names, for existing dashboards.
@@ -168,6 +171,18 @@ func appendTimes(b []byte, t *engine.Times) []byte {
 	if m := t.Gas.Load(); m != nil {
 		for id, x := range *m {
 			b = appendHistogram(b, "near_chunk_tgas_used_hist", fmt.Sprintf("shard=\"%d\"", id), x)
+		}
+	}
+	return appendChoices(b, t.Choices.Read())
+}
+
+// appendChoices appends what ended the choices of chunks' transactions.
+func appendChoices(b []byte, of map[primitives.ShardID][apply.Limits]uint64) []byte {
+	const name = "near_produce_chunk_transactions_limited_by"
+	b = fmt.Appendf(b, "# HELP %s What limited the number of transactions in chunks that this node produced while its pool had transactions\n# TYPE %s counter\n", name, name)
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		for l, n := range of[id] {
+			b = fmt.Appendf(b, "%s{shard_id=\"%d\",limited_by=%q} %d\n", name, id, apply.Limit(l), n)
 		}
 	}
 	return b

@@ -47,11 +47,12 @@ const (
 	LimitSize
 	LimitTime
 	LimitProof
+	Limits // number of limits
 )
 
-// String returns the limit's name as in nearcore's metrics.
+// String returns the limit's name as in nearcore's metrics (chain/chain/src/types.rs:474).
 func (l Limit) String() string {
-	return [...]string{"none", "gas", "size", "time", "storage_proof_size"}[l]
+	return [Limits]string{"NoMoreTxsInPool", "Gas", "Size", "Time", "StorageProofSize"}[l]
 }
 
 // DropReason says why a candidate was dropped.

@@ -2,8 +2,10 @@ package apply
 
 import (
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/state"
 )
 
 // list is a group; pool turns through groups as a mempool would.
@@ -128,6 +130,51 @@ func TestPrepareStopsAtEachLimit(t *testing.T) {
 	in.Stop = func() bool { turns++; return turns > 3 }
 	if p := mustPrepare(t, in); len(p.Transactions) != 3 || p.Limit != LimitTime {
 		t.Errorf("time: %d transactions, limit %v", len(p.Transactions), p.Limit)
+	}
+}
+
+// slowTrie is a Trie of which each lookup takes 10 ms of the clock now.
+type slowTrie struct {
+	state.Trie
+	now *time.Duration
+}
+
+func (s slowTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
+	*s.now += 10 * time.Millisecond
+	return s.Trie.Get(key, rec)
+}
+
+func (s slowTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
+	*s.now += 10 * time.Millisecond
+	return s.Trie.Lookup(key, rec)
+}
+
+// TestPrepareStopsIfStateIsSlow: with a slow state the choice of transactions lasts no longer than
+// the time limit and one more transaction. The transactions chosen by then are in the chunk.
+func TestPrepareStopsIfStateIsSlow(t *testing.T) {
+	t.Parallel()
+	const limit = 200 * time.Millisecond
+	n := newPair(t)
+	var groups [][]*primitives.SignedTransaction
+	for range 40 { // the state of the first signer is read once, and kept afterwards
+		groups = append(groups, n.transfers(alice, 1))
+	}
+	var now, each time.Duration
+	choose := func(limit time.Duration) *Prepared {
+		in, _ := n.prepare(groups...)
+		now = 0
+		in.Trie = slowTrie{in.Trie, &now}
+		if limit > 0 {
+			in.Stop = func() bool { now += 15 * time.Millisecond; return now >= limit }
+		}
+		return mustPrepare(t, in)
+	}
+	if p := choose(0); p.Limit != LimitNone || len(p.Transactions) != 40 || now == 0 {
+		t.Fatalf("without a limit: %d transactions, limit %v, %v", len(p.Transactions), p.Limit, now)
+	}
+	each = now
+	if p := choose(limit); p.Limit != LimitTime || len(p.Transactions) == 0 || len(p.Transactions) >= 40 || now > limit+each {
+		t.Errorf("with a limit: %d transactions, limit %v, %v", len(p.Transactions), p.Limit, now)
 	}
 }
 
