@@ -44,7 +44,7 @@ var inert = map[string]string{
 	"save_invalid_witnesses":                             "the node keeps no state witnesses for debugging",
 	"max_loaded_contracts":                               "troupe.vm.memory_bytes bounds the contracts that are loaded",
 	"contract_cache_max_size":                            "troupe.vm.disk_bytes bounds the contracts on disk",
-	"save_trie_changes":                                  "garbage collection and the key archive decide that",
+	"save_trie_changes":                                  "the key archive and garbage collection decide what is kept",
 	"save_state_changes":                                 "state changes are always kept",
 	"save_untracked_partial_chunks_parts":                "of untracked shards, only receipts to tracked shards are kept",
 	"cold_store":                                         "there is one database; with archive it keeps everything",

@@ -23,25 +23,25 @@ This page lists every key that the node knows. It is generated from the schema b
 ` + "`go test ./internal/config -run TestReferencePageIsCurrent -update`" + `.
 
 The file has neard's format. neard's keys have the same meaning as in neard unless the table says "no effect". Keys that
-begin with ` + "`troupe`" + ` exist only here and are optional. Unknown keys are kept and named in the log. ` + "`//`" + `
-comments are allowed. ` + "`troupe validate-config`" + ` checks the files. The method
+begin with ` + "`troupe`" + ` exist only in Troupe and are optional. The node ignores unknown keys and names them in the log.
+` + "`//`" + ` comments are allowed. ` + "`troupe validate-config`" + ` checks the files. The method
 [client_config](../rpc/client_config.md) shows the values that a running node uses.
 [Upgrading](upgrade.md#changing-the-configuration-without-a-restart) lists the keys that can be changed without a
 restart.
 
 - Sizes are bytes. Durations are ` + "`{\"secs\": n, \"nanos\": n}`" + `.
-- A limit per address does not apply to loopback addresses unless config.json contains its key. An IPv6 network of 64
-  bits counts as one address.
+- A limit per address is a limit for each client address. It does not apply to loopback addresses unless config.json
+  contains its key. An IPv6 network of 64 bits counts as one address.
 - A request that a limit refuses gets HTTP 503 (busy), 413 (too large) or 429 (too many), and an INTERNAL_ERROR with the
   name of the limit's key. ` + "`/metrics`" + ` shows each limit, how much of it is used and how many requests it refused:
   ` + "`troupe_rpc_limit`, `troupe_rpc_limit_fill`, `troupe_rpc_limit_refusals_total`" + `.
-- ` + "`\"archive\": true`" + ` keeps all blocks and states.
-- ` + "`tracked_shards_config`" + `, or the older keys that it replaces, defines which shards a node tracks. Without any of them
-  it tracks all. A validator in a chain with others also tracks the shards for which it produces chunks, and a shadow
-  validator those of the other account: their states are downloaded before the epoch begins and deleted afterwards. For
-  an untracked shard the RPC answers UNAVAILABLE_SHARD or DOES_NOT_TRACK_SHARD, and forwards transactions to the shard's
-  chunk producers (REQUEST_ROUTED). The node refuses to start if a tracked shard schedule changes over time, or if the
-  data folder lacks a tracked shard.
+- With ` + "`\"archive\": true`" + ` the node keeps all blocks and states.
+- ` + "`tracked_shards_config`" + `, or an older key that it replaces, defines which shards a node tracks. Without these keys a node
+  tracks all shards. A validator in a chain with other validators also tracks the shards for which it produces chunks. A
+  shadow validator tracks those of the account that it shadows. The node downloads the states of these shards before an
+  epoch begins, and deletes them afterwards. For a request about an untracked shard, the RPC answers UNAVAILABLE_SHARD
+  or DOES_NOT_TRACK_SHARD. It forwards a transaction to the shard's chunk producers and answers REQUEST_ROUTED. The node
+  refuses to start if a tracked shard schedule changes over time, or if the data folder lacks a tracked shard.
 
 | key | may be | default | |
 |---|---|---|---|

@@ -55,7 +55,7 @@ var extras = map[string]rule{
 	"rpc.sharded_rpc":                       {kind: kAny, nullable: true},
 	"rpc.enable_indexer_rpc":                {kind: kBool, doc: "whether `EXPERIMENTAL_indexer_block` is served"},
 	"rpc.indexer_max_concurrent_requests": {kind: kU64, min: 1, max: maxCount,
-		doc: "how many calls of `EXPERIMENTAL_indexer_block` may run at once. A call beyond it gets `BUSY`"},
+		doc: "largest number of concurrent calls of `EXPERIMENTAL_indexer_block`. Further calls get `BUSY`"},
 	"rosetta_rpc":                                        {kind: kAny, nullable: true},
 	"store.path":                                         {kind: kString, nullable: true},
 	"contract_cache_path":                                {kind: kString, nullable: true},
@@ -91,8 +91,8 @@ var extras = map[string]rule{
 	"view_client_num_state_requests_per_throttle_period": {kind: kU64},
 	"state_sync_external_backoff":                        {kind: kDuration},
 	"view_access_keys_limit": {kind: kU64, nullable: true, min: 1, max: maxU32,
-		doc: "how many access keys one reply of `view_access_key_list` may have. An account with more is listed page by page, " +
-			"with `after_key` and `limit`"},
+		doc: "largest number of access keys in one reply of `view_access_key_list`. Request the keys after " +
+			"them with `after_key` and `limit`"},
 	"chunks_cache_height_horizon":                   {kind: kU64, nullable: true},
 	"network.experimental":                          {kind: kObject},
 	"network.outgoing_queue_limiter_capacity_bytes": {kind: kU64, nullable: true},
@@ -105,8 +105,9 @@ var extras = map[string]rule{
 
 	"network.blacklist": {kind: kStrings},
 	"network.public_addrs": {kind: kStrings,
-		doc: "addresses at which other validators reach this validator, each node_key@ip:port: its own, or those of nodes that forward to it. " +
-			"At most ten. Those to which the node can connect are published under the validator's key"},
+		doc: "at most ten addresses at which other validators reach this validator, each node_key@ip:port. " +
+			"They are the validator's own, or those of nodes that forward to it. The node publishes those to " +
+			"which it can connect under the validator's key"},
 }
 
 // optional are the keys that init writes with a value and that neard also accepts as null.

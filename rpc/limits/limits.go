@@ -137,121 +137,127 @@ const (
 // Table is all limits, in the order of the documentation.
 var Table = [Count]Row{
 	{Key: "max_connections", Default: 10_000, Min: 1, Max: 1_000_000,
-		Doc: "connections at once, fewer if the system lets the process open few files. When all are taken, the " +
-			"connection that has been idle longest, of the address that has most, is closed",
+		Doc: "largest number of concurrent connections. It is smaller if the system lets the process open few " +
+			"files. At the limit, a new connection replaces the longest idle connection of the address with " +
+			"the most connections",
 		Number: func(l *Limits) *uint64 { return &l.Connections }},
 	{Key: "max_connections_per_address", Default: 1000, Min: 1, Max: 1_000_000,
-		Doc:     "connections of one address",
+		Doc:     "largest number of concurrent connections of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressConnections }},
 	{Key: "max_parked_requests", Default: 10_000, Min: 1, Max: 1_000_000,
-		Doc: "requests that wait for a transaction. When all are taken, the last one of the address that has " +
-			"most is refused in favour of an address that has fewer",
+		Doc: "largest number of requests that wait for a transaction. At the limit, a new request of an " +
+			"address with few of them ends the newest one of the address with the most",
 		Number: func(l *Limits) *uint64 { return &l.Parked }},
 	{Key: "max_parked_per_address", Default: 1000, Min: 1, Max: 1_000_000,
-		Doc:     "requests of one address that wait for a transaction",
+		Doc:     "largest number of requests of one address that wait for a transaction",
 		Address: func(l *Limits) *ByAddress { return &l.AddressParked }},
 	{Key: "max_wait_delay", Default: 2 * second, Min: second / 1000, Max: hour,
-		Doc: "how long until a request that waits for a transaction is first looked at. While that takes longer " +
-			"the node cannot keep up, and new ones are refused at once",
+		Doc: "how long a new request that waits for a transaction may take to begin its wait. While requests " +
+			"take longer, the node is overloaded and refuses new ones",
 		Time: func(l *Limits) *time.Duration { return &l.WaitDelay }},
 	{Key: "max_wait_outcomes", Default: 1 << 19, Min: 1024, Max: 1 << 26,
-		Doc: "outcomes known for waiting requests, some 600 bytes each. Beyond it a wait that would read more " +
-			"than 64 is refused",
+		Doc: "largest number of outcomes that are kept in memory for waiting requests, some 600 bytes each. " +
+			"At the limit, a new request that would read more than 64 outcomes is refused",
 		Number: func(l *Limits) *uint64 { return &l.Outcomes }},
 	{Key: "max_batch", Default: 100, Min: 1, Max: 10_000,
-		Doc:    "requests in one body",
+		Doc:    "largest number of requests in one batch",
 		Number: func(l *Limits) *uint64 { return &l.Batch }},
 	{Key: "batch_timeout", Default: 20 * second, Min: 1, Max: hour,
-		Doc:  "for all requests of a body together. Those whose turn has not come are refused",
+		Doc:  "largest time to execute a batch. Then its remaining requests are refused",
 		Time: func(l *Limits) *time.Duration { return &l.BatchTimeout }},
 	{Key: "read_timeout", Default: 30 * second, Min: 1, Max: hour,
-		Doc:  "for one request to arrive",
+		Doc:  "largest time in which a request must arrive",
 		Time: func(l *Limits) *time.Duration { return &l.ReadTimeout }},
 	{Key: "write_timeout", Default: 30 * second, Min: 1, Max: hour,
-		Doc:  "for one reply to be read by its client",
+		Doc:  "largest time in which a client must read a reply",
 		Time: func(l *Limits) *time.Duration { return &l.WriteTimeout }},
 	{Key: "idle_timeout", Default: 120 * second, Min: 1, Max: 24 * hour,
-		Doc:  "between requests of a connection",
+		Doc:  "a connection without a request for this long is closed",
 		Time: func(l *Limits) *time.Duration { return &l.IdleTimeout }},
 	{Key: "max_json_nodes", Default: 100_000, Min: 1000, Max: 10_000_000,
-		Doc:    "values and keys in one body",
+		Doc:    "largest number of JSON values and keys in one request body",
 		Number: func(l *Limits) *uint64 { return &l.JSONNodes }},
 	{Key: "max_reply_bytes", Default: 32 * mib, Min: 64 << 10, Max: gib,
-		Doc:    "size of one reply; of a batch, of all its replies together",
+		Doc:    "largest size of a reply. The replies to one batch count together",
 		Number: func(l *Limits) *uint64 { return &l.Reply }},
 	{Key: "max_bytes_in_flight", Default: 48 * mib, Share: 16, Min: mib, Max: 64 * gib,
-		Doc: "bodies and replies in memory. At the limit, clients that send or read slower than " +
-			"`slow_transfer_bytes_per_second` are closed, large requests and replies are refused, and small " +
-			"ones are served. Replies of transaction waits wait for room, as long as a request may take, up to " +
-			"32 MiB of them",
+		Doc: "memory for all request bodies and replies. At the limit, connections that send or read slower " +
+			"than `slow_transfer_bytes_per_second` are closed, and large requests and replies are refused. " +
+			"Small ones are served. Replies to requests that waited for a transaction, up to 32 MiB of them, " +
+			"wait until there is memory",
 		Number: func(l *Limits) *uint64 { return &l.InFlight }},
 	{Key: "max_bytes_in_flight_per_address", Default: 40 * mib, Share: 20, Min: mib, Max: 64 * gib,
-		Doc:     "bodies and replies in memory, of one address",
+		Doc:     "memory for the request bodies and replies of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressInFlight }},
 	{Key: "max_simulations", Default: 16, Min: 1, Max: 10_000,
-		Doc:    "simulations and traces that run or wait. One runs at a time",
+		Doc:    "largest number of simulations and traces that run or wait. One runs at a time",
 		Number: func(l *Limits) *uint64 { return &l.Simulations }},
 	{Key: "max_simulations_per_address", Default: 4, Min: 1, Max: 10_000,
-		Doc:     "simulations and traces of one address",
+		Doc:     "largest number of simulations and traces of one address that run or wait",
 		Address: func(l *Limits) *ByAddress { return &l.AddressSimulations }},
 	{Key: "max_work_per_address", Default: 250, Min: 1, Max: 1000,
-		Doc: "milliseconds of heavy work per second for one address: reading large bodies, writing large " +
-			"replies, simulating and tracing. Beyond it the next requests wait",
+		Doc: "milliseconds per second that the node may spend for one address on large request bodies, large " +
+			"replies, simulations and traces. Above it, the next large requests of the address wait",
 		Address: func(l *Limits) *ByAddress { return &l.AddressWork }},
 	{Key: "max_heavy_waiting", Default: 4096, Min: 1, Max: 1_000_000,
-		Doc:    "requests that wait until a large body can be read or a large reply written",
+		Doc:    "largest number of requests that wait until a large body is read or a large reply is written",
 		Number: func(l *Limits) *uint64 { return &l.HeavyWaiting }},
 	{Key: "max_views_waiting", Default: 4096, Min: 1, Max: 1_000_000,
-		Doc:    "contract calls that wait for a turn; short ones, long ones and simulations count separately",
+		Doc: "largest number of waiting view calls of contracts. Short calls, long calls and simulations " +
+			"are counted separately",
 		Number: func(l *Limits) *uint64 { return &l.Views }},
 	{Key: "slow_transfer_after", Default: second, Min: second / 1000, Max: hour,
-		Doc: "a large transfer that moved nothing for this long, or stayed below " +
-			"`slow_transfer_bytes_per_second` for this long, is closed when another request needs its memory",
+		Doc: "when memory is needed, a connection is closed whose large body or reply has not moved for this " +
+			"long, or was slower than `slow_transfer_bytes_per_second` for this long",
 		Time: func(l *Limits) *time.Duration { return &l.SlowAfter }},
 	{Key: "slow_transfer_bytes_per_second", Default: mib, Min: 1, Max: gib,
-		Doc:    "see slow_transfer_after",
+		Doc:    "lowest rate of a large body or reply; see `slow_transfer_after`",
 		Number: func(l *Limits) *uint64 { return &l.SlowRate }},
 	{Key: "max_websockets", Default: 4096, Min: 1, Max: 1_000_000,
-		Doc:    "WebSockets at once. They count as connections, too",
+		Doc:    "largest number of concurrent WebSockets. They also count as connections",
 		Number: func(l *Limits) *uint64 { return &l.Sockets }},
 	{Key: "max_websockets_per_address", Default: 256, Min: 1, Max: 1_000_000,
-		Doc:     "WebSockets of one address",
+		Doc:     "largest number of concurrent WebSockets of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressSockets }},
 	{Key: "max_websocket_waits", Default: 64, Min: 1, Max: 10_000,
-		Doc:    "requests of one WebSocket that wait for a transaction. At the limit no more is read from it",
+		Doc: "largest number of requests of one WebSocket that wait for a transaction. At the limit, the " +
+			"node reads no further request from the WebSocket",
 		Number: func(l *Limits) *uint64 { return &l.SocketWaits }},
 	{Key: "websocket_ping", Default: 30 * second, Min: second / 100, Max: hour,
-		Doc:  "between two pings to a WebSocket. It is closed if its client sends nothing for two of them",
+		Doc: "time between two pings to a WebSocket. If its client sends nothing for twice this time, the " +
+			"WebSocket is closed",
 		Time: func(l *Limits) *time.Duration { return &l.SocketPing }},
 	{Key: "max_queue_messages", Default: 1024, Min: 4, Max: 1_000_000,
-		Doc:    "messages of one WebSocket that its client has not read. At the limit its subscriptions wait",
+		Doc: "largest number of messages in the queue of a WebSocket, which its client has not read yet. " +
+			"At the limit, its subscriptions wait",
 		Number: func(l *Limits) *uint64 { return &l.QueueMessages }},
 	{Key: "max_queue_bytes", Default: 2 * mib, Min: 64 << 10, Max: gib,
-		Doc:    "the same in bytes",
+		Doc:    "largest size of the messages in the queue of a WebSocket. At the limit, its subscriptions wait",
 		Number: func(l *Limits) *uint64 { return &l.QueueBytes }},
 	{Key: "max_queued_bytes", Default: 64 * mib, Min: mib, Max: 64 * gib,
-		Doc:    "bytes in the queues of all WebSockets",
+		Doc:    "largest size of the messages in the queues of all WebSockets",
 		Number: func(l *Limits) *uint64 { return &l.QueuedBytes }},
 	{Key: "max_subscriptions", Default: 16_384, Min: 1, Max: 1_000_000,
-		Doc:    "subscriptions of all WebSockets",
+		Doc:    "largest number of subscriptions of all WebSockets",
 		Number: func(l *Limits) *uint64 { return &l.Subscriptions }},
 	{Key: "max_subscriptions_per_address", Default: 1024, Min: 1, Max: 1_000_000,
-		Doc:     "subscriptions of one address",
+		Doc:     "largest number of subscriptions of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressSubs }},
 	{Key: "max_subscriptions_per_websocket", Default: 64, Min: 1, Max: 10_000,
-		Doc:    "subscriptions of one WebSocket",
+		Doc:    "largest number of subscriptions of one WebSocket",
 		Number: func(l *Limits) *uint64 { return &l.SocketSubs }},
 	{Key: "max_subscription_lag", Default: 64, Min: 1, Max: 1_000_000,
-		Doc: "blocks that a subscription at the head may fall behind for lack of room in the queue. Beyond it " +
-			"the subscription ends and returns the cursor to resume from",
+		Doc: "how many blocks a subscription that has reached the head may fall behind the head because its " +
+			"client does not read. Then it ends, and returns the cursor from which to continue",
 		Number: func(l *Limits) *uint64 { return &l.SubscriptionLag }},
 	{Key: "max_requests_per_address", Default: 1_000_000, Min: 1, Max: 1_000_000,
-		Doc: "requests per second of one address, each of a batch counted. Beyond it 429. At the default " +
-			"nothing is counted",
+		Doc: "largest number of requests per second of one address. Each request of a batch counts. Further " +
+			"requests get HTTP 429. At the default nothing is counted",
 		Address: func(l *Limits) *ByAddress { return &l.AddressRate }},
 	{Key: "gzip_min_bytes", Default: 16 << 10, Min: 0, Max: gib,
-		Doc: "smallest reply that is compressed if the client accepts it, unless half of the cores are busy " +
-			"with large bodies and replies, or the address has no work left. 0: never",
+		Doc: "a reply of at least this size is compressed if the client accepts it, except while half of the " +
+			"cores are busy with large requests or the address has used up `max_work_per_address`. 0: replies " +
+			"are never compressed",
 		Number: func(l *Limits) *uint64 { return &l.GzipMin }},
 }
 
