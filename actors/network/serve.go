@@ -39,7 +39,7 @@ type server struct {
 }
 
 func newServer(e *engine.Engine, host *tcp.Server, pass func(near.Deliver), f *Status) *server {
-	s := &server{e: e, host: host, pass: pass, front: f, state: newStateServer(e, host), each: map[wire.PeerID]int{},
+	s := &server{e: e, host: host, pass: pass, front: f, state: newStateServer(e, host, f), each: map[wire.PeerID]int{},
 		queue: fair.Queue[near.Deliver]{Limit: maxRequests}}
 	s.wake = sync.NewCond(&s.mu)
 	return s

@@ -26,8 +26,9 @@ const (
 // stateServer serves nodes that are far behind: epoch sync proofs, and states at sync blocks.
 // Called on goroutines of the server.
 type stateServer struct {
-	e    *engine.Engine
-	host *tcp.Server
+	e     *engine.Engine
+	host  *tcp.Server
+	front *Status // counts the answers
 
 	proofMu  sync.Mutex // held while a proof is made
 	proofOf  primitives.Hash
@@ -45,8 +46,8 @@ type stateKey struct {
 	shard primitives.ShardID
 }
 
-func newStateServer(e *engine.Engine, host *tcp.Server) *stateServer {
-	return &stateServer{e: e, host: host, headers: map[stateKey]*primitives.StateHeader{}}
+func newStateServer(e *engine.Engine, host *tcp.Server, front *Status) *stateServer {
+	return &stateServer{e: e, host: host, front: front, headers: map[stateKey]*primitives.StateHeader{}}
 }
 
 // setSnapshots sets the served state snapshots. It announces the newest snapshot if the previous
@@ -112,6 +113,7 @@ func (p *stateServer) admit(now time.Time) bool {
 		p.answeredAt = p.answeredAt[1:]
 	}
 	if len(p.answeredAt) >= stateRequests {
+		p.front.stateThrottled.Add(1)
 		return false
 	}
 	p.answeredAt = append(p.answeredAt, now)
@@ -145,9 +147,25 @@ func (p *stateServer) header(sync primitives.Hash, shard primitives.ShardID) (*p
 	return h, nil
 }
 
-// answer returns the response to a request for a state header or part. If the data is not
-// available, the response has neither header nor part. Error: errNoSnapshot.
+// answer returns the response to a request for a state header or part, and counts it. If the data is
+// not available, the response has neither header nor part. Error: errNoSnapshot.
 func (p *stateServer) answer(sync primitives.Hash, shard primitives.ShardID, header bool,
+	part uint64) (*wire.StateResponse, error) {
+	out, err := p.find(sync, shard, header, part)
+	n := &p.front.stateParts
+	if header {
+		n = &p.front.stateHeaders
+	}
+	if err == nil && (out.Header != nil || out.Part != nil) {
+		n.success.Add(1)
+	} else {
+		n.failed.Add(1)
+	}
+	return out, err
+}
+
+// find does the same as answer, without counting.
+func (p *stateServer) find(sync primitives.Hash, shard primitives.ShardID, header bool,
 	part uint64) (*wire.StateResponse, error) {
 	out := &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
 	h, err := p.header(sync, shard)

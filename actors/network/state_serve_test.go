@@ -11,7 +11,7 @@ import (
 // TestStateRequestRateIsBounded: at most 30 state requests of all peers are answered in 30 s.
 // Requests for a snapshot that is not served are not answered.
 func TestStateRequestRateIsBounded(t *testing.T) {
-	p := newStateServer(nil, nil)
+	p := newStateServer(nil, nil, new(Status))
 	now := time.Unix(1_700_000_000, 0)
 	for i := range stateRequests {
 		if !p.admit(now.Add(time.Duration(i) * time.Second / 2)) {
@@ -33,7 +33,7 @@ func TestStateRequestRateIsBounded(t *testing.T) {
 // request cannot be served, or not now. Requests for snapshots that are not served do not count
 // toward the limit.
 func TestUnservableStateRequestGetsEmptyAnswer(t *testing.T) {
-	p := newStateServer(nil, nil)
+	p := newStateServer(nil, nil, new(Status))
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
 	p.snapshots = []*engine.ServedSnapshot{x}
 	p.headers[stateKey{x.Sync, 3}] = new(primitives.StateHeader)
@@ -63,7 +63,7 @@ func TestUnservableStateRequestGetsEmptyAnswer(t *testing.T) {
 // TestUnservableRoutedRequestGetsEmptyAnswer does the same as
 // TestUnservableStateRequestGetsEmptyAnswer for a routed request of a distant node.
 func TestUnservableRoutedRequestGetsEmptyAnswer(t *testing.T) {
-	p := newStateServer(nil, nil)
+	p := newStateServer(nil, nil, new(Status))
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
 	p.snapshots = []*engine.ServedSnapshot{x}
 	p.headers[stateKey{x.Sync, 3}] = new(primitives.StateHeader)
@@ -84,7 +84,7 @@ func TestUnservableRoutedRequestGetsEmptyAnswer(t *testing.T) {
 
 // TestStateHeaderIsMadeOncePerSnapshot: a state header is made once, and dropped with its snapshot.
 func TestStateHeaderIsMadeOncePerSnapshot(t *testing.T) {
-	p := newStateServer(nil, nil)
+	p := newStateServer(nil, nil, new(Status))
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
 	p.snapshots = []*engine.ServedSnapshot{x}
 	h := new(primitives.StateHeader)

@@ -40,12 +40,20 @@ type Status struct {
 	bans, panics               atomic.Uint64
 	// statesHere is the number of received parts of the running state sync. statesAll is the number
 	// of all parts of that state sync.
-	statesHere, statesAll  atomic.Uint64
-	lastSent, lastReceived uint64 // previous values of sent and received; used only by the actor
+	statesHere, statesAll atomic.Uint64
+	// Answers of this node to state requests. stateThrottled counts the requests that the limit of
+	// stateRequests refused.
+	stateHeaders, stateParts stateAnswers
+	stateThrottled           atomic.Uint64
+	lastSent, lastReceived   uint64 // previous values of sent and received; used only by the actor
 	// early has the hashes of recent blocks that this node relayed before their import.
 	early      recentSet[primitives.Hash]
 	earlySlots recentSet[heightSlot] // counts the blocks in early by height
 }
+
+// stateAnswers counts answers to state requests of one kind. failed counts the answers that the data
+// is not available.
+type stateAnswers struct{ success, failed atomic.Uint64 }
 
 // Holds returns whether a validator has announced that its node tracks a shard.
 func (f *Status) Holds(account primitives.AccountID, shard primitives.ShardID) bool {
@@ -205,8 +213,20 @@ func (f *Status) Metrics(b []byte) []byte {
 			f.forwarded.Load()},
 		{"troupe_network_bans_total", "counter", "Peers banned by this node", f.bans.Load()},
 		{"troupe_network_panics_total", "counter", "Messages of peers whose handling panicked", f.panics.Load()},
+		{"near_state_sync_requests_throttled_total", "counter",
+			"Total number of state sync requests which were received and ignored", f.stateThrottled.Load()},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
+	}
+	const served = "near_state_sync_requests_served_total"
+	b = fmt.Appendf(b, "# HELP %s Count of state sync requests processed by type (header, part) and status (success, failed)\n"+
+		"# TYPE %s counter\n", served, served)
+	for _, x := range []struct {
+		kind string
+		n    *stateAnswers
+	}{{"header", &f.stateHeaders}, {"part", &f.stateParts}} {
+		b = fmt.Appendf(b, "%s{type=\"%s\",status=\"success\"} %d\n%s{type=\"%s\",status=\"failed\"} %d\n",
+			served, x.kind, x.n.success.Load(), served, x.kind, x.n.failed.Load())
 	}
 	return b
 }
