@@ -133,6 +133,7 @@ type Engine struct {
 	coding  *primitives.ReedSolomon
 	pricing epoch.GasPriceRules
 	genesis *BlockNode
+	begins  primitives.Height // storage.Store.Begin
 
 	epochs  *epoch.Manager
 	epochMu sync.Mutex // guards epochs
@@ -214,6 +215,9 @@ func Open(o Options) (*Engine, error) {
 	e.pipeline.init()
 	e.precompiler.init(o.VM, c.ID)
 	var err error
+	if e.begins, err = o.Store.Begin(); err != nil {
+		return nil, fmt.Errorf("engine: read the block with which the store began: %w", err)
+	}
 	if e.epochs, err = epoch.NewManager(c.Params, c.Configs, epochStore{e}); err != nil {
 		return nil, fmt.Errorf("engine: open the epoch manager: %w", err)
 	}

@@ -115,6 +115,13 @@ func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o stor
 // txs. If skip is set, the second shard's chunk is missing.
 func (n *node) make(parent primitives.Hash, height primitives.Height, skip bool, txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
 	n.t.Helper()
+	return n.makeWithout(parent, height, [2]bool{false, skip}, txs...)
+}
+
+// makeWithout does the same as make. The chunks of the shards for which skip is true are missing.
+func (n *node) makeWithout(parent primitives.Hash, height primitives.Height, skip [2]bool,
+	txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
+	n.t.Helper()
 	fail := func(err error) {
 		if err != nil {
 			n.t.Helper()
@@ -125,7 +132,7 @@ func (n *node) make(parent primitives.Hash, height primitives.Height, skip bool,
 	prop := &Proposal{Parent: parent, Height: height, Timestamp: p.Header().Timestamp + 1_000_000_000, Vote: n.vote,
 		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)}
 	for i, id := range p.Layout.ShardIDs() {
-		if i == 1 && skip {
+		if skip[i] {
 			continue
 		}
 		producer, err := n.ChunkProducer(parent, id)

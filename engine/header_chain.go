@@ -26,6 +26,8 @@ type HeaderChain struct {
 	verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
 	now           func() uint64 // nil: no limit of a header's time
 	maxHeightJump primitives.Height
+	// wants is Engine.wantsShard.
+	wants func(*epoch.Manager, primitives.EpochID, primitives.Hash, primitives.ShardLayout, primitives.ShardID) (bool, error)
 
 	adding    sync.Mutex // held while Add or Jump runs; locked before mu
 	mu        sync.Mutex // locked after epochMu, for the time of one header at most
@@ -47,7 +49,7 @@ type headerBlocks interface {
 func newHeaderChain(e *Engine) *HeaderChain {
 	return &HeaderChain{
 		store: e.store, spec: e.chain, blocks: e, epochs: epochStore{e},
-		verify: e.verify, now: e.o.Now, maxHeightJump: e.o.MaxHeightJump,
+		verify: e.verify, now: e.o.Now, maxHeightJump: e.o.MaxHeightJump, wants: e.wantsShard,
 	}
 }
 

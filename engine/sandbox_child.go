@@ -50,6 +50,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 		vrf:      e.vrf,
 		pricing:  e.pricing,
 		genesis:  e.genesis,
+		begins:   e.begins,
 		entries:  map[primitives.Hash]*BlockNode{at.Hash: at},
 		flatHead: at,
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -105,17 +106,25 @@ func (e *Engine) PlanOwn() Plan {
 // startsWithShard returns whether a node that starts at the genesis block holds the shard from the
 // start.
 func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (bool, error) {
-	if e.tracks(genesis.Layout, id) {
+	first, err := e.epochs.EpochIDFromPrev(genesis.Hash)
+	if err != nil {
+		return false, err
+	}
+	return e.wantsShard(e.epochs, first, genesis.Hash, genesis.Layout, id)
+}
+
+// wantsShard returns whether this node holds a shard of layout in the epoch `of` or in the epoch
+// after it: Options.Tracks selects the shard, or an account of Options.Assigned produces its chunks.
+// parent is a block whose children belong to the epoch `of`. The caller may use m.
+func (e *Engine) wantsShard(m *epoch.Manager, of primitives.EpochID, parent primitives.Hash, layout primitives.ShardLayout,
+	id primitives.ShardID) (bool, error) {
+	if e.tracks(layout, id) {
 		return true, nil
 	}
 	for _, a := range e.o.Assigned {
-		first, err := e.epochs.EpochIDFromPrev(genesis.Hash)
-		if err != nil {
-			return false, err
-		}
-		cares, err := e.epochs.CaresAboutShard(first, a, id)
+		cares, err := m.CaresAboutShard(of, a, id)
 		if err == nil && !cares {
-			cares, err = e.epochs.CaresAboutShardNextEpoch(genesis.Hash, a, id)
+			cares, err = m.CaresAboutShardNextEpoch(parent, a, id)
 		}
 		if err != nil || cares {
 			return cares, err

@@ -281,7 +281,9 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 			}
 		}
 	}
-	if !slices.Contains(holds, true) { // the block is old and has no states: keep the receipts for all shards
+	// If the block is old, or below the block with whose states the store began, keep the receipts
+	// for all shards: a shard without a state at this block may have one at the next.
+	if rec.Ref().Height < e.begins || !slices.Contains(holds, true) {
 		for i := range holds {
 			holds[i] = true
 		}

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
@@ -13,20 +15,28 @@ import (
 )
 
 // BootstrapSync starts a chain in an empty data folder at a recent block. BootstrapSync stores
-// blocks without states, then the states after the last of these blocks. The caller fetches the
-// states in parts. Parts may arrive in any order and over several runs of the process. Each part is
-// verified on arrival. An error that wraps chain.Invalid, trie.ErrMissing or trie.ErrCorrupt means
-// that a peer sent wrong data. Only Part is safe for concurrent use.
+// blocks without states, then the states of the wanted shards after the last of these blocks. The
+// caller fetches the states in parts. Parts may arrive in any order and over several runs of the
+// process. Each part is verified on arrival. An error that wraps chain.Invalid, trie.ErrMissing or
+// trie.ErrCorrupt means that a peer sent wrong data. Only Part is safe for concurrent use.
+//
+// A peer gives the state before a shard's last chunk. If the shard has a new chunk in the block
+// after the last of the blocks, as is usual, that state is the one after the last block. Otherwise
+// the shard is late: its state belongs to a lower block, and Finish applies the blocks between
+// (nearcore chain/chain/src/chain.rs set_state_finalize).
 type BootstrapSync struct {
 	o      Options
+	input  *BootstrapInput
 	blocks []*primitives.Block
-	next   []*primitives.Chunk
-	proofs map[primitives.Hash][]*primitives.Chunk
 	layout primitives.ShardLayout
 	stored []*storage.Block
 	infos  *bootstrapEpochs
 	epochs *epoch.Manager
-	proof  *headerchain.EpochProof
+	// states contains, by shard index, the block of the state to fetch; zero: no state is fetched.
+	states []storage.BlockRef
+	// imported means that a previous run has imported the states and was stopped before it applied
+	// the blocks of all late shards.
+	imported bool
 }
 
 // BootstrapInput is the chain data from which a bootstrap starts.
@@ -39,26 +49,26 @@ type BootstrapInput struct {
 	// Proof is the validated epoch sync proof with which the headers start. nil: the headers start
 	// at the genesis.
 	Proof *headerchain.EpochProof
-	// Next are the chunks of all shards in the block after the last of Blocks, by shard index, with
-	// their receipts. The headers of these chunks contain the roots of the states to fetch.
+	// Point is the block after the last of Blocks, with a validated header: the sync point. Point may
+	// be nil if all of Next are new chunks of that block.
+	Point *primitives.Block
+	// Next are the newest chunks of the wanted shards as of the block after the last of Blocks, by
+	// shard index, with their receipts. The headers of these chunks contain the roots of the states
+	// to fetch. nil: this node does not want the shard.
 	Next []*primitives.Chunk
 	// Proofs contain the receipts for shards that had no chunk in the last blocks. For each block
 	// after the last chunk of such a shard, Proofs has the block's new chunks, by shard index, with
 	// receipt proofs to the shard. Blocks without such receipts have no entry.
 	Proofs map[primitives.Hash][]*primitives.Chunk
+	// LateProofs has for each late shard what VerifyStateHeader returned.
+	LateProofs map[primitives.ShardIndex]map[primitives.Hash][]*primitives.Chunk
 }
 
 // BeginBootstrap begins or resumes a bootstrap in the store of o. It verifies b against the hashes
-// in the headers of the blocks.
+// in the headers of the blocks. Late shards need the options with which the chain is opened, such as
+// VM. BeginBootstrap returns storage.ErrOrder if the store contains another chain or other shards.
 func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
-	a := &BootstrapSync{
-		o:      o,
-		blocks: b.Blocks,
-		next:   b.Next,
-		proofs: b.Proofs,
-		infos:  newBootstrapEpochs(),
-		proof:  b.Proof,
-	}
+	a := &BootstrapSync{o: o, input: b, blocks: b.Blocks, infos: newBootstrapEpochs()}
 	var err error
 	if a.epochs, err = epoch.NewManager(o.Chain.Params, o.Chain.Configs, a.infos); err != nil {
 		return nil, fmt.Errorf("engine: open the epoch manager: %w", err)
@@ -74,11 +84,11 @@ func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
 func (a *BootstrapSync) checkBlocks() error {
 	tree, final := new(primitives.PartialMerkleTree), map[primitives.Hash]primitives.Height{}
 	begins := 1 // index of the first block after the genesis and the proof
-	if a.proof != nil {
+	if a.input.Proof != nil {
 		if err := a.startAtProof(final); err != nil {
 			return err
 		}
-		begins, tree = 4, a.proof.Current.Tree.Clone()
+		begins, tree = 4, a.input.Proof.Current.Tree.Clone()
 		tree.Insert(a.blocks[3].Hash())
 	}
 	for i, b := range a.blocks {
@@ -119,7 +129,7 @@ func (a *BootstrapSync) checkBlocks() error {
 		if err := a.collectBlock(entry, &changes, i); err != nil {
 			return err
 		}
-		if a.proof != nil && i == 0 {
+		if a.input.Proof != nil && i == 0 {
 			if err := a.collectProof(); err != nil {
 				return err
 			}
@@ -141,7 +151,7 @@ const bootstrapFirst = "arrived first"
 // startAtProof makes the epoch manager start at the end of the proof. startAtProof adds the heights
 // of the proof's headers to final.
 func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height) error {
-	s, err := a.proof.Start()
+	s, err := a.input.Proof.Start()
 	if err != nil {
 		return err
 	}
@@ -167,7 +177,7 @@ func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height
 // collectProof prepares the records of the proof for the store: the proof's last three headers and
 // its epochs.
 func (a *BootstrapSync) collectProof() error {
-	s, err := a.proof.Start()
+	s, err := a.input.Proof.Start()
 	if err != nil {
 		return err
 	}
@@ -187,8 +197,8 @@ func (a *BootstrapSync) collectProof() error {
 			at, first := storage.Uint64(s.Before.Height), storage.Raw(s.Before.AppendBorsh(nil))
 			storage.EpochStart.Put(b.Puts, s.Before.EpochID, &at)
 			storage.Misc.Put(b.Puts, bootstrapFirst, &first)
-			for k := range a.proof.Epochs {
-				putProven(b.Puts, &a.proof.Epochs[k])
+			for k := range a.input.Proof.Epochs {
+				putProven(b.Puts, &a.input.Proof.Epochs[k])
 			}
 		}
 		a.stored = append(a.stored, b)
@@ -198,7 +208,7 @@ func (a *BootstrapSync) collectProof() error {
 
 // collectBlock prepares the record of the i-th block for the store, without states.
 func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) error {
-	chunks := a.proofs[entry.Hash]
+	chunks := a.input.Proofs[entry.Hash]
 	for k, id := range entry.Layout.ShardIDs() {
 		if headerOnly(entry.Block) {
 			break
@@ -230,9 +240,10 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 	return nil
 }
 
-// checkNext checks that next contains the chunks of all shards after the last block, and that the
-// hashes, shards and receipts of these chunks match the chunk headers. checkNext returns ErrReshard
-// if the shard layout changes after the last block, because state sync cannot start there.
+// checkNext checks that Next contains the newest chunks of the wanted shards after the last block,
+// and that the hashes, shards and receipts of these chunks match the chunk headers. checkNext
+// returns ErrReshard if the shard layout changes after the last block, because state sync cannot
+// start there.
 func (a *BootstrapSync) checkNext() error {
 	at := a.last()
 	layout, err := a.epochs.ShardLayoutFromPrev(at.Hash())
@@ -242,19 +253,53 @@ func (a *BootstrapSync) checkNext() error {
 	if !layout.Equal(a.layout) {
 		return fmt.Errorf("%w: the layout changes at block %d, at which state sync begins", ErrReshard, at.Header.Height)
 	}
-	if len(a.next) != layout.NumShards() {
-		return fmt.Errorf("%w: the bootstrap input has %d chunks for %d shards", chain.InvalidChunk, len(a.next), layout.NumShards())
+	if len(a.input.Next) != layout.NumShards() {
+		return fmt.Errorf("%w: the bootstrap input has %d chunks for %d shards", chain.InvalidChunk, len(a.input.Next), layout.NumShards())
 	}
+	a.states = make([]storage.BlockRef, layout.NumShards())
 	for i, id := range layout.ShardIDs() {
-		c := a.next[i]
+		c := a.input.Next[i]
+		if c == nil {
+			continue
+		}
 		root, _ := chain.OutgoingReceiptsRoot(c.PrevOutgoingReceipts, layout)
-		if c.Hash != c.Header.ChunkHash() || c.Header.ShardID != id || c.Header.PrevBlockHash != at.Hash() ||
-			c.Header.PrevOutgoingReceiptsRoot != root {
+		if c.Hash != c.Header.ChunkHash() || c.Header.ShardID != id || c.Header.PrevOutgoingReceiptsRoot != root {
 			return fmt.Errorf("%w: the chunk of shard %d after block %d does not match its header",
 				chain.InvalidChunk, id, at.Header.Height)
 		}
+		if a.states[i] = a.at(); c.Header.PrevBlockHash != at.Hash() {
+			if a.states[i], err = a.lateState(primitives.ShardIndex(i), c); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// lateState returns the block of the state before the chunk c of a late shard. c must be the shard's
+// chunk in Point.
+func (a *BootstrapSync) lateState(shard primitives.ShardIndex, c *primitives.Chunk) (storage.BlockRef, error) {
+	wrong := func(what string) error {
+		return fmt.Errorf("%w: state sync at block %d, chunk of shard %d: %s", chain.InvalidChunk, a.at().Height, c.Header.ShardID, what)
+	}
+	p := a.input.Point
+	if p == nil || p.Header.PrevHash != a.at().Hash ||
+		chain.ComputeRoots(p.Body.Chunks, p.Header.Height).ChunkHeaders != p.Header.ChunkHeadersRoot {
+		return storage.BlockRef{}, wrong("it is not in the block after that, or the input lacks this block")
+	}
+	if p.Body.Chunks[shard].ChunkHash() != c.Hash {
+		return storage.BlockRef{}, wrong("it is not the shard's last chunk")
+	}
+	i := slices.IndexFunc(a.blocks, func(b *primitives.Block) bool { return b.Hash() == c.Header.PrevBlockHash })
+	if i < 0 || headerOnly(a.blocks[i]) {
+		return storage.BlockRef{}, wrong("the input lacks its parent block")
+	}
+	return storage.BlockRef{Height: a.blocks[i].Header.Height, Hash: a.blocks[i].Hash()}, nil
+}
+
+// late returns whether a wanted shard is late.
+func (a *BootstrapSync) late(shard primitives.ShardIndex) bool {
+	return !a.states[shard].IsZero() && a.states[shard] != a.at()
 }
 
 func (a *BootstrapSync) last() *primitives.Block { return a.blocks[len(a.blocks)-1] }
@@ -263,28 +308,57 @@ func (a *BootstrapSync) at() storage.BlockRef {
 	return storage.BlockRef{Height: a.last().Header.Height, Hash: a.last().Hash()}
 }
 
+// stage prepares the store for the parts of the wanted shards.
 func (a *BootstrapSync) stage() error {
+	if tip := a.o.Store.Tip(); !tip.Empty {
+		if a.imported = tip.Head == a.at(); !a.imported {
+			return fmt.Errorf("%w: the folder of the state sync contains a chain up to block %v", storage.ErrOrder, tip.Head)
+		}
+		return nil
+	}
+	there, err := a.o.Store.IncomingShards()
+	if err != nil {
+		return err
+	}
 	for i, id := range a.layout.ShardIDs() {
-		if _, err := a.o.Store.Stage(id, a.at(), accounts(a.layout, primitives.ShardIndex(i))); err != nil {
+		delete(there, id)
+		if a.states[i].IsZero() {
+			if _, is := there[id]; is {
+				return fmt.Errorf("%w: the folder of the state sync has parts of shard %d, which is not wanted", storage.ErrOrder, id)
+			}
+			continue
+		}
+		if _, err := a.o.Store.Stage(id, a.states[i], accounts(a.layout, primitives.ShardIndex(i))); err != nil {
 			return err
 		}
+	}
+	if len(there) > 0 {
+		return fmt.Errorf("%w: the folder of the state sync has parts of shards of another layout", storage.ErrOrder)
 	}
 	return nil
 }
 
-// Root returns the root of a shard's state that is to be fetched.
+// Root returns the root of a wanted shard's state that is to be fetched.
 func (a *BootstrapSync) Root(shard primitives.ShardIndex) primitives.Hash {
-	return a.next[shard].Header.PrevStateRoot
+	return a.input.Next[shard].Header.PrevStateRoot
 }
 
-// Has returns the numbers of the stored parts of a shard, including parts stored by previous runs.
-func (a *BootstrapSync) Has(shard primitives.ShardIndex) ([]uint64, error) {
-	return a.o.Store.Stage(a.layout.ShardIDs()[shard], a.at(), accounts(a.layout, shard))
+// Has returns the numbers of the stored parts of a wanted shard, including parts stored by previous
+// runs. total is the number of all parts.
+func (a *BootstrapSync) Has(shard primitives.ShardIndex, total uint64) ([]uint64, error) {
+	if a.imported {
+		all := make([]uint64, total)
+		for k := range all {
+			all[k] = uint64(k)
+		}
+		return all, nil
+	}
+	return a.o.Store.Stage(a.layout.ShardIDs()[shard], a.states[shard], accounts(a.layout, shard))
 }
 
-// Part verifies a part of a shard's state and stores the part. Safe for concurrent use.
+// Part verifies a part of a wanted shard's state and stores the part. Safe for concurrent use.
 func (a *BootstrapSync) Part(shard primitives.ShardIndex, id trie.PartID, strings [][]byte) error {
-	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.at(), a.Root(shard), id, strings)
+	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.states[shard], a.Root(shard), id, strings)
 }
 
 // stagePart verifies one part of a shard's state after the block `at`, and stores the part and its
@@ -321,8 +395,19 @@ func stagePart(
 }
 
 // Finish makes the fetched data the chain of the data folder. Open then continues that chain. All
-// parts must be stored.
+// parts must be stored. If Finish was interrupted, it continues after the next BeginBootstrap.
 func (a *BootstrapSync) Finish() error {
+	if !a.imported {
+		if err := a.importStates(); err != nil {
+			return err
+		}
+	}
+	return a.catchUpLate()
+}
+
+// importStates writes the blocks, and makes the staged states the states of the last block, except
+// those of late shards.
+func (a *BootstrapSync) importStates() error {
 	last := a.stored[len(a.stored)-1]
 	last.Head = true
 	height := map[primitives.Height]*storage.Block{}
@@ -330,35 +415,94 @@ func (a *BootstrapSync) Finish() error {
 		height[b.Ref.Height] = b
 	}
 	for i, h := range a.last().Body.Chunks {
-		next, s := &a.next[i].Header, &last.Shards[i]
-		extra := &chain.ChunkExtra{
-			StateRoot:         next.PrevStateRoot,
-			OutcomeRoot:       next.PrevOutcomeRoot,
-			Proposals:         next.PrevValidatorProposals,
-			GasUsed:           next.PrevGasUsed,
-			GasLimit:          next.GasLimit,
-			BalanceBurnt:      next.PrevBalanceBurnt,
-			CongestionInfo:    next.CongestionInfo,
-			BandwidthRequests: next.BandwidthRequests,
-			ProposedSplit:     next.ProposedSplit,
+		if a.states[i] != a.at() { // the shard is late, or not wanted
+			continue
 		}
+		next, s := a.input.Next[i], &last.Shards[i]
 		from := height[h.HeightIncluded]
 		if from == nil {
 			return fmt.Errorf("%w: the bootstrap input lacks the block of height %d, which has the last chunk of shard %d",
 				chain.InvalidChunk, h.HeightIncluded, s.ID)
 		}
 		origin := ShardState{ID: s.ID, OutgoingAt: from.Ref.Hash, OutgoingOf: h.ShardID}
-		s.Extra, s.Other = extra.AppendBorsh(nil), appendOrigin(nil, &origin)
+		s.Extra, s.Other = extraFromHeader(&next.Header).AppendBorsh(nil), appendOrigin(nil, &origin)
 		for k := range from.Shards {
 			if from.Shards[k].ID != h.ShardID {
 				continue
 			}
-			for _, x := range a.next[i].PrevOutgoingReceipts {
+			for _, x := range next.PrevOutgoingReceipts {
 				from.Shards[k].Outgoing = append(from.Shards[k].Outgoing, storage.Receipt{ID: x.ID, Value: x.AppendBorsh(nil)})
 			}
 		}
 	}
 	return a.o.Store.ImportAt(a.stored, nil)
+}
+
+// catchUpLate brings the late shards to the last block: for each of them, an engine on the store
+// applies the shard's chunk and the blocks after it. A shard that a previous run has brought there
+// is skipped.
+func (a *BootstrapSync) catchUpLate() (err error) {
+	shards := slices.DeleteFunc(slices.Collect(maps.Keys(a.input.LateProofs)), func(i primitives.ShardIndex) bool { return !a.late(i) })
+	for i := range a.states {
+		if x := primitives.ShardIndex(i); a.late(x) && !slices.Contains(shards, x) {
+			return fmt.Errorf("%w: the bootstrap input lacks the receipts of the late shard at index %d", chain.InvalidChunk, i)
+		}
+	}
+	if len(shards) == 0 {
+		return nil
+	}
+	slices.Sort(shards)
+	o := a.o
+	o.Scheduled, o.Tracks, o.Assigned = true, nil, nil // the late shards are missing while the engine opens
+	e, err := Open(o)
+	if err != nil {
+		return fmt.Errorf("engine: open the synced chain: %w", err)
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	for _, i := range shards {
+		if e.Head().Shards[i].Held() {
+			continue
+		}
+		if err := a.catchUpShard(e, i); err != nil {
+			return fmt.Errorf("engine: state sync of shard %d from block %d to block %d: %w",
+				a.layout.ShardIDs()[i], a.states[i].Height, a.at().Height, err)
+		}
+	}
+	return nil
+}
+
+// catchUpShard brings a late shard to the last block.
+func (a *BootstrapSync) catchUpShard(e *Engine, shard primitives.ShardIndex) error {
+	point := &BlockNode{Block: a.input.Point, Hash: a.input.Point.Hash(), Layout: a.layout}
+	chunk, proofs := a.input.Next[shard], a.input.LateProofs[shard]
+	j, err := e.CatchUpShard(point, shard, chunk, proofs)
+	if err != nil {
+		return err
+	}
+	defer j.drop()
+	has, err := j.Has()
+	if err != nil {
+		return err
+	}
+	if err := j.Enter(uint64(len(has))); err != nil {
+		return err
+	}
+	for {
+		at, more, err := j.Next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			return j.Finish(func(primitives.Hash) []*primitives.Chunk { return nil })
+		}
+		chunks := slices.Clone(proofs[at.Hash])
+		if at.Height == chunk.Header.HeightIncluded {
+			chunks[shard] = chunk
+		}
+		if err := j.CatchUp(chunks); err != nil {
+			return err
+		}
+	}
 }
 
 // bootstrapEpochs implements epoch.Store in memory for a bootstrap.

@@ -116,9 +116,9 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 // is the layout of the epoch. blocks must return a block with a validated header, or nil.
 // VerifyStateHeader checks that the header's chunk is the shard's newest chunk as of point. It also
 // checks the outgoing receipts and the root node. VerifyStateHeader returns the receipts that were
-// sent to the shard since the shard's previous chunk: for each block, the block's new chunks, by
-// shard index, with receipt proofs. Errors: chain.Invalid if the sender is at fault; ErrUnknown if
-// a block is unknown.
+// sent to the shard since the shard's previous chunk, in blocks below point: for each block, the
+// block's new chunks, by shard index, with receipt proofs. Errors: chain.Invalid if the sender is at
+// fault; ErrUnknown if a block is unknown.
 func VerifyStateHeader(
 	h *primitives.StateHeader,
 	point *primitives.Block,
@@ -149,7 +149,11 @@ func VerifyStateHeader(
 	for _, in := range h.Incoming {
 		brought[in.Block] = in.Proofs
 	}
-	for b := before; b.Header.Height > since; {
+	b := blocks(point.Header.PrevHash) // above `before` if the shard has no new chunk in point
+	if b == nil {
+		return nil, fmt.Errorf("%w: block %v", ErrUnknown, point.Header.PrevHash)
+	}
+	for b.Header.Height > since {
 		list := make([]*primitives.Chunk, len(b.Body.Chunks))
 		for _, p := range brought[b.Hash()] {
 			k := int(-1)
@@ -195,9 +199,9 @@ type SyncBlock struct {
 	Sync, Point, Before storage.BlockRef
 	Epoch               primitives.EpochID
 	Length              primitives.Height // epoch length in blocks
-	// Point has new chunks of all shards, so that for each shard all nodes choose the same chunk
-	Complete bool
-	Layout   primitives.ShardLayout
+	Layout              primitives.ShardLayout
+	// Wanted are the shards, by shard index, that this node holds in the epoch or in the next one.
+	Wanted []bool
 	// Path are the headers after the end of the epoch sync proof, up to Before.
 	Path []*primitives.BlockHeader
 }
@@ -221,7 +225,8 @@ type headerScan struct {
 	next   primitives.Hash    // hash of the parent of the oldest of rows
 	final  headerchain.Ref
 	layout primitives.ShardLayout
-	err    error // first error of reading layout
+	wanted []bool
+	err    error // first error of reading layout and wanted
 }
 
 // scan takes a snapshot of the headers. scan copies only the rows that may not be on disk yet.
@@ -241,7 +246,18 @@ func (l *HeaderChain) scan() (*headerScan, error) {
 	for at := l.rows.new[s.next]; at != nil && at.Tree.Size() > 0; at = l.rows.new[s.next] {
 		s.rows, s.next = append(s.rows, at), at.Info.PrevHash
 	}
-	s.layout, s.err = l.chain.Epochs().ShardLayout(head.Header.EpochID)
+	epochs := l.chain.Epochs()
+	if s.layout, s.err = epochs.ShardLayout(head.Header.EpochID); s.err != nil {
+		return s, nil
+	}
+	for _, id := range s.layout.ShardIDs() {
+		wanted, err := l.wants(epochs, head.Header.EpochID, head.Header.PrevHash, s.layout, id)
+		if err != nil {
+			s.err = err
+			break
+		}
+		s.wanted = append(s.wanted, wanted)
+	}
 	return s, nil
 }
 
@@ -288,15 +304,12 @@ func (s *headerScan) find() (*SyncBlock, error) {
 		return storage.BlockRef{Height: r.Header.Height, Hash: r.Info.Hash}
 	}
 	out := &SyncBlock{
-		Sync:     refOf(rows[found-1]),
-		Point:    refOf(rows[found]),
-		Before:   refOf(rows[found+1]),
-		Epoch:    head.Header.EpochID,
-		Complete: true,
-		Layout:   s.layout,
-	}
-	for _, is := range rows[found].Header.ChunkMask {
-		out.Complete = out.Complete && is
+		Sync:   refOf(rows[found-1]),
+		Point:  refOf(rows[found]),
+		Before: refOf(rows[found+1]),
+		Epoch:  head.Header.EpochID,
+		Layout: s.layout,
+		Wanted: s.wanted,
 	}
 	for i := len(rows) - 1; i > found; i-- {
 		out.Path = append(out.Path, rows[i].Header)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -39,7 +41,8 @@ func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange],
 // was staged.
 //
 // The ancestors have no state: only their records can be read. Shards of the last block that were
-// not staged are absent.
+// not staged are absent, which may be all. A shard that was staged for an ancestor stays staged:
+// InstallShard and CommitShard then bring it to the last block.
 func (s *Store) ImportAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]) error {
 	return s.importAt(blocks, frontierStubs, nil)
 }
@@ -74,6 +77,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	}
 	var batch Batch
 	last := blocks[len(blocks)-1]
+	began := stagedImport{tail: last.Ref.Height}
 	if pairs != nil {
 		if err := s.clear(); err != nil {
 			return s.fail(err)
@@ -81,8 +85,11 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 		if err := s.importPairs(frontierStubs, pairs); err != nil {
 			return err // the folder stays empty after this error
 		}
-	} else if err := s.importStaged(&batch, last.Ref, frontierStubs); err != nil {
-		return err
+	} else {
+		var err error
+		if began, err = s.importStaged(&batch, blocks, frontierStubs); err != nil {
+			return err
+		}
 	}
 	all := make([]*pendingBlock, len(blocks))
 	touched := map[uint32]primitives.Height{}
@@ -120,7 +127,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	cell := flatHeadCell{Block: last.Ref, From: s.log.end, To: s.log.end}
 	historyBuckets.Put(&batch, 0, &Nothing{})
 	putCell(&batch, cellFlatHead, &cell)
-	putCell(&batch, cellTail, Uint64(last.Ref.Height))
+	putCell(&batch, cellTail, Uint64(began.tail))
 	if len(all) > 1 {
 		putCell(&batch, cellBegin, Uint64(last.Ref.Height))
 	}
@@ -139,7 +146,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	if len(all) > 1 { // Open computes the same value of final
 		final = last.Ref
 	}
-	s.view.Store(&view{head: last.Ref, final: final, flatHead: last.Ref, tail: last.Ref.Height, base: base})
+	s.view.Store(&view{head: last.Ref, final: final, flatHead: last.Ref, tail: began.tail, base: base,
+		shards: began.cells})
 	return nil
 }
 
@@ -178,38 +186,53 @@ func checkFirst(blocks []*Block) error {
 	return nil
 }
 
-// importStaged makes the staged state the state after the block `at`.
-func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[FrontierChange]) error {
-	var shards []primitives.ShardID
+// stagedImport is the result of importStaged.
+type stagedImport struct {
+	tail  primitives.Height // of the store: the lowest block of a staged state
+	cells map[primitives.ShardID]shardCell
+}
+
+// importStaged makes the staged states those after the last block. States that are staged for an
+// earlier one of the blocks stay staged. If there are such states, they determine the tail, and
+// cells say from which block on the states of the other shards are known.
+func (s *Store) importStaged(batch *Batch, blocks []*Block, frontierStubs iter.Seq[FrontierChange]) (stagedImport, error) {
+	at := blocks[len(blocks)-1].Ref
+	out := stagedImport{tail: at.Height, cells: map[primitives.ShardID]shardCell{}}
 	var wrong error
 	err := staged.Scan(s.db, nil, nil, func(key []byte, c stagedCell) bool {
-		id := primitives.ShardID(binary.BigEndian.Uint64(key))
-		shards = append(shards, id)
-		if c.At != at {
-			wrong = fmt.Errorf("%w: shard %d was staged for block %v, not %v", ErrOrder, id, c.At, at)
+		switch id := primitives.ShardID(binary.BigEndian.Uint64(key)); {
+		case c.At == at:
+			out.cells[id] = shardCell{At: at, Since: at.Height, InSync: true, Accounts: c.Accounts}
+		case slices.ContainsFunc(blocks, func(b *Block) bool { return b.Ref == c.At }):
+			out.tail = min(out.tail, c.At.Height)
+		default:
+			wrong = fmt.Errorf("%w: shard %d was staged for block %v, not %v or an ancestor", ErrOrder, id, c.At, at)
 		}
 		return true
 	})
-	if err == nil && len(shards) == 0 {
-		wrong = fmt.Errorf("%w: no shard is staged", ErrOrder)
-	}
 	if err := errors.Join(err, wrong); err != nil {
-		return err
+		return out, err
 	}
 	if err := s.log.reset(); err != nil { // remove the segments of an interrupted import
-		return s.fail(err)
+		return out, s.fail(err)
 	}
-	for _, id := range shards {
+	for _, id := range slices.Sorted(maps.Keys(out.cells)) {
 		if frontierStubs != nil {
 			if err := s.dropFrontier(id); err != nil {
-				return s.fail(err)
+				return out, s.fail(err)
 			}
 		}
 		if err := s.unstage(batch, id); err != nil {
-			return s.fail(err)
+			return out, s.fail(err)
 		}
 	}
-	return s.writeFrontier(frontierStubs)
+	if out.tail == at.Height { // the tail says the same as the cells
+		clear(out.cells)
+	}
+	for id, c := range out.cells {
+		shardCells.Put(batch, id, &c)
+	}
+	return out, s.writeFrontier(frontierStubs)
 }
 
 func (s *Store) importPairs(stubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {

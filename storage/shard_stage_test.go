@@ -321,8 +321,12 @@ func TestImportedStoreContinuesMidChain(t *testing.T) {
 	}
 	blocks = append(blocks, m.blocks[m.genesis].block)
 	slices.Reverse(blocks)
+	elsewhere := BlockRef{Height: at.Height, Hash: hashOf(BlockRef{})}
+	if _, err := s.Stage(firstLayout[0].id, elsewhere, firstLayout[0].accounts); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.ImportAt(blocks, nil); !errors.Is(err, ErrOrder) {
-		t.Fatalf("import of no shard: %v", err)
+		t.Fatalf("import of a shard that is staged for a block of another chain: %v", err)
 	}
 	for _, on := range firstLayout {
 		for part := range uint64(2) {

@@ -162,27 +162,51 @@ func (a *Actor) findSync(x *bootstrap) {
 			case err != nil:
 				a.o.Log.WithError(err).Error("network: look up the sync block")
 			case point == nil || proof == nil:
-			case !point.Complete: // a shard's state belongs to another block
-				a.o.Log.WithField("height", point.Sync.Height).Debug("network: a chunk is missing before the sync block; waiting for the next epoch")
 			default:
 				x.at, x.proof = point, proof
 				x.wanted[point.Point.Hash], x.wanted[point.Before.Hash] = 0, 0
-				a.o.Log.WithField("height", point.Before.Height).Info("state sync started")
+				a.o.Log.WithField("height", point.Before.Height).Infof("state sync started: shards %v", x.shards())
 			}
 		}
 	})
 }
 
-// wantBlocks requests the full blocks that are needed: the two before the sync block, and all
-// blocks from the oldest block with a shard's last chunk on. When all these blocks are present,
-// wantBlocks starts the requests for state.
-func (a *Actor) wantBlocks(x *bootstrap, now int64) {
-	before := x.blocks[x.at.Before.Hash]
-	if before != nil && x.blocks[x.at.Point.Hash] != nil {
-		least, enough := before.Header.Height, true
-		for _, c := range before.Body.Chunks {
-			least = min(least, c.HeightIncluded)
+// oldestNeeded returns the lowest height of a full block that is needed: the block with the oldest
+// of the shards' last chunks but one, as of the sync point. The blocks from there on have the
+// receipts of each shard's last chunk. This holds for all shards, because witnesses of all of them
+// may have to be validated. The bool is false if more blocks have to arrive first.
+func (x *bootstrap) oldestNeeded() (primitives.Height, bool) {
+	point := x.blocks[x.at.Point.Hash]
+	if point == nil || x.blocks[x.at.Before.Hash] == nil {
+		return 0, false
+	}
+	least, known := x.at.Before.Height, true
+	for i, c := range point.Body.Chunks {
+		before := x.blocks[c.PrevBlockHash] // below Before if point has no new chunk of the shard
+		switch {
+		case before == nil:
+			if known = false; !x.asksFor(c.PrevBlockHash) {
+				x.wanted[c.PrevBlockHash] = 0
+			}
+		case i < len(before.Body.Chunks):
+			least = min(least, before.Body.Chunks[i].HeightIncluded)
 		}
+	}
+	return least, known
+}
+
+// asksFor returns whether a block has been requested and has not arrived.
+func (x *bootstrap) asksFor(hash primitives.Hash) bool {
+	_, is := x.wanted[hash]
+	return is
+}
+
+// wantBlocks requests the full blocks that are needed: the two before the sync block, and all
+// blocks from oldestNeeded on. When all these blocks are present, wantBlocks starts the requests for
+// state.
+func (a *Actor) wantBlocks(x *bootstrap, now int64) {
+	if least, known := x.oldestNeeded(); known {
+		enough := true
 		path := x.at.Path
 		if len(path) == 0 || least < path[0].Height {
 			a.o.Log.Warn("network: a shard has had no chunk for longer than headers are known; waiting for the next epoch")
@@ -191,8 +215,7 @@ func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 		}
 		for i := len(path) - 1; i >= 0 && path[i].Height >= least && len(path)-i <= maxWholeBlocks; i-- {
 			if hash := path[i].Hash(); x.blocks[hash] == nil {
-				enough = false
-				if _, is := x.wanted[hash]; !is {
+				if enough = false; !x.asksFor(hash) {
 					x.wanted[hash] = 0
 				}
 			}
@@ -249,10 +272,13 @@ func (a *Actor) bootstrapTakes(hash primitives.Hash, b *primitives.Block) bool {
 	return true
 }
 
-// shards returns the shards of the state, by shard index.
-func (x *bootstrap) shards() (out []primitives.ShardID) {
-	for _, c := range x.blocks[x.at.Point.Hash].Body.Chunks {
-		out = append(out, c.ShardID)
+// shards returns the shards whose states are fetched, by shard index. The result may be empty.
+func (x *bootstrap) shards() []primitives.ShardID {
+	out := []primitives.ShardID{}
+	for i, id := range x.at.Layout.ShardIDs() {
+		if x.at.Wanted[i] {
+			out = append(out, id)
+		}
 	}
 	return out
 }
@@ -354,12 +380,11 @@ func isPeersFault(err error) bool {
 func (x *bootstrap) find(hash primitives.Hash) *primitives.Block { return x.blocks[hash] }
 
 func (x *bootstrap) index(id primitives.ShardID) primitives.ShardIndex {
-	for i, s := range x.shards() {
-		if s == id {
-			return primitives.ShardIndex(i)
-		}
+	i, err := x.at.Layout.Index(id)
+	if err != nil {
+		panic(fmt.Sprintf("network: no shard %d", id)) // cannot happen: only existing shards are requested
 	}
-	panic(fmt.Sprintf("network: no shard %d", id)) // cannot happen: only existing shards are requested
+	return i
 }
 
 func (a *Actor) verifyHeader(x *bootstrap, r *primitives.StateResponse) error {
@@ -384,8 +409,10 @@ func (a *Actor) beginParts(x *bootstrap) {
 	x.busy = true
 	genesis := a.o.Engine.Genesis().Block
 	a.inBackground(x, "an arrival", func() func() {
-		b := &engine.BootstrapInput{Blocks: []*primitives.Block{genesis}, Proof: x.proof,
-			Proofs: map[primitives.Hash][]*primitives.Chunk{}}
+		b := &engine.BootstrapInput{Blocks: []*primitives.Block{genesis}, Proof: x.proof, Point: x.blocks[x.at.Point.Hash],
+			Next:       make([]*primitives.Chunk, x.at.Layout.NumShards()),
+			Proofs:     map[primitives.Hash][]*primitives.Chunk{},
+			LateProofs: map[primitives.ShardIndex]map[primitives.Hash][]*primitives.Chunk{}}
 		c := &x.proof.Current
 		for _, h := range append([]*primitives.BlockHeader{c.PrevPrev, c.Prev}, x.at.Path...) {
 			at := x.blocks[h.Hash()]
@@ -395,28 +422,31 @@ func (a *Actor) beginParts(x *bootstrap) {
 			b.Blocks = append(b.Blocks, at)
 		}
 		var err error
-		for i, id := range x.shards() {
-			h := x.headers[id]
+		for _, id := range x.shards() {
+			h, i := x.headers[id], x.index(id)
 			var brought map[primitives.Hash][]*primitives.Chunk
-			if brought, err = engine.VerifyStateHeader(h, x.blocks[x.at.Point.Hash], x.at.Layout, primitives.ShardIndex(i),
-				id, x.find); err != nil {
+			if brought, err = engine.VerifyStateHeader(h, b.Point, x.at.Layout, i, id, x.find); err != nil {
 				break
 			}
-			engine.MergeProofs(b.Proofs, brought)
 			next := h.Chunk
-			b.Next = append(b.Next, &next)
+			b.Next[i] = &next
+			if next.Header.PrevBlockHash != x.at.Before.Hash { // the sync point has no new chunk of the shard
+				b.LateProofs[i] = brought
+			} else {
+				engine.MergeProofs(b.Proofs, brought)
+			}
 		}
 		var came *engine.BootstrapSync
 		if err == nil {
 			came, err = a.o.StateSyncs.Begin(b)
 		}
 		var known []statesync.Known
-		for i, id := range x.shards() {
+		for _, id := range x.shards() {
 			if err != nil {
 				break
 			}
 			k := statesync.Known{Shard: id, Total: trie.NumParts(x.headers[id].Root.MemoryUsage)}
-			k.Has, err = came.Has(primitives.ShardIndex(i))
+			k.Has, err = came.Has(x.index(id), k.Total)
 			known = append(known, k)
 		}
 		return func() {

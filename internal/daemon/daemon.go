@@ -345,13 +345,13 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if no.Validator, err = h.validatorOptions(); err != nil {
 			return err
 		}
-		if no.Validator == nil && hold.scheduled && hm.ValidatorKey == nil {
+		if no.Validator == nil && hold.scheduled && hm.ValidatorKey == nil && !h.Engine.GenesisOnly() {
 			no.Validator = h.shadowOptions()
 		}
 		if no.Validator != nil { // all validators must produce blocks in the same mode
 			no.Mode = production.Interval
 		}
-		if no.Network.Sync.Horizon, err = h.horizon(hm, hold.tracks); err != nil {
+		if no.Network.Sync.Horizon, err = h.horizon(hm); err != nil {
 			return err
 		}
 		if o.Restarts && no.Network.Sync.Horizon > 0 {

@@ -57,7 +57,7 @@ func beginInMemory(dir string) error {
 	}
 	defer func() { _ = h.Engine.Close() }()
 	if connected {
-		if err := h.needsStateSync(stateSyncObstacle(hm, hold.tracks)); err != nil {
+		if err := h.needsStateSync(stateSyncObstacle(hm)); err != nil {
 			return err
 		}
 	} else {

@@ -250,10 +250,9 @@ func (a *bootstrapFolder) begin(b *engine.BootstrapInput) (came *engine.Bootstra
 	if a.store, err = openIncoming(a.h.home, dir, a.h.log); err != nil {
 		return nil, err
 	}
-	if !a.store.Tip().Empty {
-		return nil, fmt.Errorf("%s already contains a chain", dir)
-	}
-	return engine.BeginBootstrap(engine.Options{Chain: a.h.Engine.Chain(), Store: a.store}, b)
+	h := a.h
+	return engine.BeginBootstrap(engine.Options{Chain: h.Engine.Chain(), Store: a.store, VM: h.vm, Signature: h.checker.Check,
+		Verify: h.signed.Verify, Snapshots: true, StateBytes: stateMemory(h.home.Config.StateMemory)}, b)
 }
 
 // end closes the incoming folder.
@@ -308,18 +307,18 @@ func (a *bootstrapFolder) stop() {
 
 // horizon returns the number of blocks that a node must be behind before it uses state sync. 0
 // means that the node never uses state sync. Error: the error of needsStateSync.
-func (h *Daemon) horizon(hm *home.Home, track engine.Track) (primitives.Height, error) {
+func (h *Daemon) horizon(hm *home.Home) (primitives.Height, error) {
 	if h.fork != nil {
 		return 0, nil
 	}
-	why := stateSyncObstacle(hm, track)
+	why := stateSyncObstacle(hm)
 	if err := h.needsStateSync(why); err != nil {
 		return 0, err
 	}
 	if why == "" {
 		return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength), nil
 	}
-	if !hm.Config.Archive && track == nil && hm.Config.Network.HorizonEpochs > 0 {
+	if !hm.Config.Archive && hm.Config.Network.HorizonEpochs > 0 {
 		h.log.Warnf("this node does not use state sync but downloads every block: %s", why)
 	}
 	return 0, nil
@@ -336,12 +335,10 @@ func (h *Daemon) needsStateSync(why string) error {
 
 // stateSyncObstacle returns why a node does not use state sync. The result is empty if the node
 // uses state sync.
-func stateSyncObstacle(hm *home.Home, track engine.Track) string {
+func stateSyncObstacle(hm *home.Home) string {
 	switch dir := dataDir(hm); {
 	case hm.Config.Archive:
 		return "an archival node (archive) needs all blocks since the genesis"
-	case track != nil:
-		return "it fetches all shards, and this node tracks only some (tracked_shards_config)"
 	case hm.Config.Network.HorizonEpochs == 0:
 		return "epoch_sync.epoch_sync_horizon_num_epochs is 0"
 	case mounted(dir):

@@ -55,6 +55,20 @@ func again(t *testing.T, dir, boot string) *Daemon {
 	return h
 }
 
+// awaitStateSync waits until a node has synced the state of a later block, and stops it.
+func awaitStateSync(t *testing.T, h *Daemon) {
+	t.Helper()
+	select {
+	case err := <-h.Failed():
+		if !errors.Is(err, ErrStateSynced) {
+			t.Fatal(err)
+		}
+	case <-time.After(60 * time.Second):
+		t.Fatal("no state was downloaded")
+	}
+	stop(t, h)
+}
+
 // TestNodeStartsFromEpochSyncProof: a node that joins a network long after its genesis starts with
 // an epoch sync proof and the state of a later block, also if it is stopped in between. It then
 // computes the same roots, serves reads of the blocks it has, and serves the state and proof to
@@ -76,18 +90,6 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 			}
 			mineBy(t, a, fmt.Sprintf(`{"blocks":%d}`, min(3, to-int(a.Engine.Head().Height()))))
 		}
-	}
-	arrives := func(h *Daemon) {
-		t.Helper()
-		select {
-		case err := <-h.Failed():
-			if !errors.Is(err, ErrStateSynced) {
-				t.Fatal(err)
-			}
-		case <-time.After(60 * time.Second):
-			t.Fatal("no state was downloaded")
-		}
-		stop(t, h)
 	}
 	caughtUp := func(h *Daemon) {
 		t.Helper()
@@ -116,7 +118,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	stop(t, b)
 	run(155)
 	b = again(t, dirB, boot)
-	arrives(b)
+	awaitStateSync(t, b)
 	b = again(t, dirB, boot)
 	caughtUp(b)
 	if _, err := storage.Misc.Get(b.store.Reader(), knownPeers); err != nil {
@@ -151,7 +153,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 
 	run(335) // beyond the horizon
 	b = again(t, dirB, boot)
-	arrives(b)
+	awaitStateSync(t, b)
 	b = again(t, dirB, boot)
 	defer func() { stop(t, b) }()
 	caughtUp(b)
@@ -161,7 +163,7 @@ func TestNodeStartsFromEpochSyncProof(t *testing.T) {
 	dirC := followerHome(t, dirA) // a third node syncs from the second
 	c := again(t, dirC, fmt.Sprintf("%v@%s", b.home.NodeKey.PublicKey(), b.NetworkAddr()))
 	run(350)
-	arrives(c)
+	awaitStateSync(t, c)
 	c = again(t, dirC, fmt.Sprintf("%v@%s", b.home.NodeKey.PublicKey(), b.NetworkAddr()))
 	defer func() { stop(t, c) }()
 	caughtUp(c)
@@ -287,12 +289,12 @@ func TestMountPointIsNotReplacedByStateSync(t *testing.T) {
 	}
 	h := joined(t, made(t), "")
 	defer func() { stop(t, h) }()
-	if n, err := h.horizon(h.home, nil); n == 0 || err != nil {
+	if n, err := h.horizon(h.home); n == 0 || err != nil {
 		t.Error("it never begins in the middle")
 	}
 	at := *h.home
 	at.Paths.Data = "/proc"
-	if n, err := h.horizon(&at, nil); n != 0 || err != nil {
+	if n, err := h.horizon(&at); n != 0 || err != nil {
 		t.Error("it waits for a state that could not take the place of /proc")
 	}
 }

@@ -115,7 +115,8 @@ func checkTracked(hm *home.Home, err error) error {
 // block, of a shard whose state the node lacks and cannot get.
 func (h *Daemon) checkDuties() error {
 	key := h.home.ValidatorKey
-	if key == nil || h.Engine.Scheduled() && h.withOthers { // a node in a network catches up the missing shards
+	// A node in a network catches up the missing shards, or begins by the state sync of a later block.
+	if key == nil || h.Engine.Scheduled() && h.withOthers || h.Engine.GenesisOnly() {
 		return nil
 	}
 	head := h.Engine.Head()

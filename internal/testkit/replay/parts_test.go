@@ -21,7 +21,7 @@ type stateTransfers struct {
 	nodes   []*partial
 	begun   map[primitives.EpochID]bool
 	parts   int
-	skipped int // sync blocks before which a shard missed its chunk
+	late    int // shards that had no chunk in the parent of a sync block
 	restart int
 	every   int // epochs
 }
@@ -51,6 +51,34 @@ func (a *stateTransfers) behind(r *runner, b *primitives.Block, chunks []*primit
 	return a.begin(r, point)
 }
 
+// lateShard adds to start the last chunk of a shard that has no new chunk in the sync block's parent,
+// and the receipts that were sent to the shard. h is the header of that chunk.
+func (a *stateTransfers) lateShard(start *engine.BootstrapInput, layout primitives.ShardLayout, i int, h *primitives.ChunkHeader) {
+	proofs := map[primitives.Hash][]*primitives.Chunk{}
+	since := primitives.Height(0)
+	for _, b := range a.blocks {
+		if b.Hash() == h.PrevBlockHash {
+			since = b.Body.Chunks[i].HeightIncluded
+		}
+	}
+	for _, b := range start.Blocks {
+		if b.Header.Height <= since {
+			continue
+		}
+		cut := make([]*primitives.Chunk, len(b.Body.Chunks))
+		for k, c := range a.chunks[b.Hash()] {
+			if c != nil {
+				cut[k] = chain.CutChunk(c, layout, layout.ShardIDs()[i:i+1])
+			}
+		}
+		proofs[b.Hash()] = cut
+		if b.Header.Height == h.HeightIncluded {
+			start.Next[i] = a.chunks[b.Hash()][i]
+		}
+	}
+	start.LateProofs[primitives.ShardIndex(i)] = proofs
+}
+
 func (a *stateTransfers) feed(r *runner, n *partial, b *primitives.Block) error {
 	whole := r.e.Imported(b.Hash())
 	got, err := n.e.Process(b, a.chunks[b.Hash()], false)
@@ -63,17 +91,19 @@ func (a *stateTransfers) feed(r *runner, n *partial, b *primitives.Block) error 
 
 func everyShard(primitives.ShardLayout, primitives.ShardID) bool { return true }
 
-// begin starts a node from the state before the chunks of a block.
+// begin starts a node from the states before the last chunks of the shards as of a block.
 func (a *stateTransfers) begin(r *runner, point *engine.BlockNode) error {
-	for _, c := range point.Block.Body.Chunks {
-		if c.HeightIncluded != point.Height() {
-			a.skipped++
-			return nil
+	last := slices.IndexFunc(a.blocks, func(b *primitives.Block) bool { return b.Hash() == point.Header().PrevHash })
+	start := &engine.BootstrapInput{Blocks: a.blocks[:last+1], Point: point.Block, Next: slices.Clone(a.chunks[point.Hash]),
+		Proofs:     map[primitives.Hash][]*primitives.Chunk{},
+		LateProofs: map[primitives.ShardIndex]map[primitives.Hash][]*primitives.Chunk{}}
+	layout := point.Layout
+	for i, h := range point.Block.Body.Chunks {
+		if h.HeightIncluded != point.Height() {
+			a.late++
+			a.lateShard(start, layout, i, h)
 		}
 	}
-	last := slices.IndexFunc(a.blocks, func(b *primitives.Block) bool { return b.Hash() == point.Header().PrevHash })
-	start := &engine.BootstrapInput{Blocks: a.blocks[:last+1], Next: a.chunks[point.Hash], Proofs: map[primitives.Hash][]*primitives.Chunk{}}
-	layout := point.Layout
 	oldest := point.Height()
 	for _, c := range a.blocks[last].Body.Chunks {
 		oldest = min(oldest, c.HeightIncluded)
@@ -96,7 +126,7 @@ func (a *stateTransfers) begin(r *runner, point *engine.BlockNode) error {
 		if n.store, err = storage.OpenMemory(n.disk, storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 			return err
 		}
-		arrival, err = engine.BeginBootstrap(engine.Options{Chain: r.chain, Store: n.store, Tries: r.o.Tries}, start)
+		arrival, err = engine.BeginBootstrap(engine.Options{Chain: r.chain, Store: n.store, VM: r.vm, Par: par, Tries: r.o.Tries}, start)
 		return err
 	}
 	if err := open(); err != nil {
@@ -107,7 +137,7 @@ func (a *stateTransfers) begin(r *runner, point *engine.BlockNode) error {
 		total := uint64(1 + (i+a.parts)%4)
 		for k := range total {
 			id := trie.PartID{Index: (k + 1) % total, Total: total}
-			part, err := r.e.Snapshots().Part(a.blocks[last].Hash(), shard, id)
+			part, err := r.e.Snapshots().Part(start.Next[i].Header.PrevBlockHash, shard, id)
 			if err != nil {
 				return err
 			}
@@ -127,7 +157,7 @@ func (a *stateTransfers) begin(r *runner, point *engine.BlockNode) error {
 			if err := open(); err != nil {
 				return err
 			}
-			if has, err := arrival.Has(shard); err != nil || len(has) != int(k)+1 {
+			if has, err := arrival.Has(shard, total); err != nil || len(has) != int(k)+1 {
 				return fmt.Errorf("%s: parts %v are there after a restart, want %d: %w", n.name, has, k+1, err)
 			}
 		}
@@ -176,7 +206,7 @@ func TestTransferredStateContinues(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if t.Logf("%d nodes of %d parts, %d chunks, %d sync blocks behind a missed chunk", len(a.nodes), a.parts, applied, a.skipped); len(a.nodes) == 0 || applied == 0 {
+			if t.Logf("%d nodes of %d parts, %d chunks, %d shards without a chunk before the sync block", len(a.nodes), a.parts, applied, a.late); len(a.nodes) == 0 || applied == 0 {
 				t.Error("no node has begun")
 			}
 		})
