@@ -115,9 +115,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Imported, error) {
 			e.endOffBranch(entry)
 		}
 		e.tip.Store(&head{entry: entry, final: a.Final})
-		if h := entry.Header(); h.EpochID != p.parent.Header().EpochID {
-			e.adviseUpgrade(h)
-		}
+		e.adviseUpgrade(entry)
 	}
 	e.pipeline.mu.Lock()
 	e.pipeline.list = append(e.pipeline.list, u)

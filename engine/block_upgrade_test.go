@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
@@ -63,9 +64,10 @@ func TestBlocksVoteByUpgradeSchedule(t *testing.T) {
 	}
 }
 
-// TestUnsupportedUpgradeWarnsOneEpochBefore: the node warns in the epoch before the one that it
-// does not support. It then refuses blocks of that epoch as a fault of its own.
-func TestUnsupportedUpgradeWarnsOneEpochBefore(t *testing.T) {
+// TestUnsupportedUpgradeIsAnnounced: the node warns two epochs before the one that it does not
+// support, as soon as a vote for that epoch's version is final. In the epoch before, it reports an
+// error. It then refuses blocks of the unsupported epoch as a fault of its own.
+func TestUnsupportedUpgradeIsAnnounced(t *testing.T) {
 	const newest = 86
 	parameters.SupportForTest(t, newest)
 	var warnings []error
@@ -76,13 +78,29 @@ func TestUnsupportedUpgradeWarnsOneEpochBefore(t *testing.T) {
 		b, chunks := n.make(at, h, false)
 		n.accept(b, chunks)
 		at = b.Hash()
-		var want int
-		if h > 10 {
+		want := 0
+		if h > 2 {
 			want = 1
 		}
-		if len(warnings) != want || want == 1 && !errors.Is(warnings[0], ErrUpgradeNeeded) {
+		if h > 10 {
+			want = 2
+		}
+		if len(warnings) != want || want > 0 && !errors.Is(warnings[0], ErrUpgradeVoted) || want > 1 && !errors.Is(warnings[1], ErrUpgradeNeeded) {
 			t.Fatalf("block %d: warnings %v, want %d", h, warnings, want)
 		}
+		s, err := n.Upgrade()
+		if err != nil || s.IsNeeded() != (h > 10) || (s.Boundary() != 0) != (h > 10) || (s.Forecast.Decided && s.Forecast.Percent == 100) != (h > 2 && h != 11 && h != 12) ||
+			(s.Ended != nil) != (h >= 10) {
+			t.Errorf("block %d: state %+v, error %v", h, s, err)
+		}
+	}
+	for _, err := range warnings {
+		if !strings.Contains(err.Error(), "height 21,") {
+			t.Errorf("no height in %q", err)
+		}
+	}
+	if s, err := n.Upgrade(); err != nil || s.Boundary() != 21 || s.Next != newest+1 || s.Ended.Percent(s.Ended.Stakes[0].Stake) != 100 || s.Ended.Stakes[0].Version != newest+1 {
+		t.Errorf("state %+v, error %v", s, err)
 	}
 	var b, low *primitives.Block
 	var chunks []*primitives.Chunk
@@ -108,6 +126,43 @@ func TestUnsupportedGenesisVersionIsRefused(t *testing.T) {
 		g.Config.ProtocolVersion = version
 		if _, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(*Options) {}); !errors.Is(err, parameters.ErrUnsupportedVersion) {
 			t.Errorf("genesis of version %d: %v, want ErrUnsupportedVersion", version, err)
+		}
+	}
+}
+
+// TestUpgradeAdviceIsGivenSeldom: votes cause at most two warnings an epoch, and the decision an
+// error once in upgradeEvery heights.
+func TestUpgradeAdviceIsGivenSeldom(t *testing.T) {
+	t.Parallel()
+	state := func(h primitives.Height, id byte, next primitives.ProtocolVersion, votes primitives.ProtocolVersion, decided bool) *UpgradeState {
+		return &UpgradeState{Head: h, Epoch: primitives.EpochID{id}, Newest: 88, Version: 88, Next: next, NextStart: 1000,
+			Forecast: epoch.UpgradeForecast{Version: votes, Decided: decided}}
+	}
+	var a upgradeAdvice
+	for _, c := range []struct {
+		s    *UpgradeState
+		want error
+	}{
+		{state(1, 1, 88, 0, false), nil},
+		{state(2, 1, 88, 89, false), ErrUpgradeVoted},
+		{state(3, 1, 88, 89, false), nil},
+		{state(4, 1, 88, 89, true), ErrUpgradeVoted},
+		{state(5, 1, 88, 89, true), nil},
+		{state(6, 1, 88, 89, false), nil}, // a validator has changed its vote
+		{state(7, 1, 88, 89, true), nil},
+		{state(8, 2, 88, 90, true), ErrUpgradeVoted}, // both at once
+		{state(9, 2, 88, 90, true), nil},
+		{state(10, 3, 89, 0, false), ErrUpgradeNeeded},
+		{state(11, 3, 89, 89, true), nil},
+		{state(109, 3, 89, 89, true), nil},
+		{state(110, 3, 89, 89, true), ErrUpgradeNeeded},
+		{state(111, 3, 89, 89, true), nil},
+		{state(400, 3, 89, 89, true), ErrUpgradeNeeded},
+		{state(401, 4, 88, 0, false), nil},
+		{state(402, 5, 89, 0, false), ErrUpgradeNeeded}, // a new epoch begins anew
+	} {
+		if got := a.of(c.s); !errors.Is(got, c.want) {
+			t.Errorf("height %d: %v, want %v", c.s.Head, got, c.want)
 		}
 	}
 }

@@ -115,8 +115,8 @@ type Options struct {
 	// Inspect is for tools that only read. If Inspect is set, Open does not remove stored data that
 	// these options do not require.
 	Inspect bool
-	// Warn receives ErrUpgradeNeeded and the errors that the engine ignores (ErrFarBehind,
-	// ErrNoPoint). The engine calls it on any goroutine. nil: the errors are dropped.
+	// Warn receives ErrUpgradeVoted, ErrUpgradeNeeded, and the errors that the engine ignores
+	// (ErrFarBehind, ErrNoPoint). The engine calls it on any goroutine. nil: the errors are dropped.
 	Warn func(error)
 }
 
@@ -171,6 +171,7 @@ type Engine struct {
 	transactions    *Transactions
 	witnesses       *WitnessChecker
 	times           Times
+	upgradeAdvice   upgradeAdvice // warnings given so far; only imports use it
 	snapshots       *StateSnapshots
 	revertPoints    []*RevertPoint              // revert points that have not ended
 	removalsDone    sync.WaitGroup              // waits for removals of untracked shards
@@ -236,7 +237,7 @@ func Open(o Options) (*Engine, error) {
 	if err := e.resume(); err != nil {
 		return e, err
 	}
-	e.adviseUpgrade(e.Head().Header())
+	e.adviseUpgrade(e.Head())
 	return e, nil
 }
 

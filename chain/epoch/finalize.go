@@ -90,11 +90,12 @@ func (m *Manager) epochEnd(block *BlockInfo) (*epochEnd, error) {
 // for a kickout, the last reason counts.
 func (m *Manager) summarize(e *epochEnd) (err error) {
 	e.stats = e.aggregator.stats()
-	e.version, err = voteOnVersion(m.configs.ForVersion(e.next.ProtocolVersion), e.next.ProtocolVersion, e.info,
-		e.aggregator)
+	votes := e.aggregator.votes(e.info)
+	e.version, err = voteOnVersion(m.configs.ForVersion(e.next.ProtocolVersion), e.next.ProtocolVersion, votes)
 	if err != nil {
 		return err
 	}
+	m.ended = votes
 	for id, voted := range e.aggregator.Voted {
 		if v := e.aggregator.Votes[id]; voted && v < e.version {
 			e.kickout.Set(e.info.Validators[id].AccountID,

@@ -238,7 +238,7 @@ func TestVersionNeedsFourFifthsOfStake(t *testing.T) {
 		for id, v := range c.votes {
 			a.Votes[id], a.Voted[id] = v, v != 0
 		}
-		if got, err := voteOnVersion(config, 85, info, a); err != nil || got != c.want {
+		if got, err := voteOnVersion(config, 85, a.votes(info)); err != nil || got != c.want {
 			t.Errorf("votes %v: %d, %v, want %d", c.votes, got, err, c.want)
 		}
 	}

@@ -75,6 +75,7 @@ type Manager struct {
 	// stored is the Aggregator of the Store, from which aggregate continues as long as aggregator is
 	// nil. nil: not read yet, or the Store has none.
 	stored *Aggregator
+	ended  *VersionVotes // votes of the epoch that ended last, for metrics; nil: none ended since NewManager
 	// earlier has two copies of aggregator as it was at lower heights, the copy of the greater
 	// height first. The second copy is at least earlierEvery heights below aggregator, unless the
 	// epoch manager was just created or rewound.

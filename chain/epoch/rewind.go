@@ -6,11 +6,12 @@ import "github.com/troupe-chain/troupe/primitives"
 type Mark struct {
 	aggregator *Aggregator
 	finalized  primitives.Height
+	ended      *VersionVotes
 }
 
 // Mark returns the current state of the statistics, for Rewind and Child.
 func (m *Manager) Mark() Mark {
-	k := Mark{finalized: m.finalized}
+	k := Mark{finalized: m.finalized, ended: m.ended}
 	if m.aggregator != nil {
 		k.aggregator = m.aggregator.clone()
 	}
@@ -24,7 +25,7 @@ func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 		m.blocks.drop(hash)
 		m.epochs.drop(hash) // hash is an epoch ID if the block was the last of its epoch
 	}
-	m.aggregator, m.finalized, m.earlier, m.stored = nil, to.finalized, [2]earlierStats{}, nil
+	m.aggregator, m.finalized, m.earlier, m.stored, m.ended = nil, to.finalized, [2]earlierStats{}, nil, to.ended
 	if to.aggregator != nil {
 		m.aggregator = to.aggregator.clone()
 	}

@@ -1,8 +1,6 @@
 package epoch
 
 import (
-	"fmt"
-
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -57,45 +55,4 @@ func readProposals(r *borsh.Reader) (all AccountMap[primitives.ValidatorStake]) 
 		all = append(all, AccountEntry[primitives.ValidatorStake]{p.AccountID, p})
 	}
 	return all
-}
-
-// voteOnVersion returns the protocol version of T+2. T's block producers vote by the version in
-// their latest block. The version with the most stake is the result if its stake exceeds the
-// threshold's share of the stake of all of T's block producers. Otherwise the result is T+1's
-// version (nearcore lib.rs:544). config and version belong to T+1. Of two versions with equal
-// stake, voteOnVersion takes the higher version. Two such versions cannot both reach a threshold of
-// one half or more.
-func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo,
-	a *Aggregator) (primitives.ProtocolVersion, error) {
-	var total primitives.Balance
-	seen := make([]bool, len(info.Validators))
-	for _, id := range info.BlockProducers {
-		if !seen[id] {
-			seen[id] = true
-			// Cannot overflow, because the sum of all stakes did not.
-			total = total.SaturatingAdd(info.Validators[id].Stake)
-		}
-	}
-	stakes := map[primitives.ProtocolVersion]primitives.Balance{}
-	for id, voted := range a.Voted {
-		if voted {
-			v := a.Votes[id]
-			stakes[v] = stakes[v].SaturatingAdd(info.Validators[id].Stake)
-		}
-	}
-	var heaviest primitives.ProtocolVersion
-	for v, stake := range stakes { // the order does not matter
-		if c := stake.Cmp(stakes[heaviest]); c > 0 || c == 0 && v > heaviest {
-			heaviest = v
-		}
-	}
-	t := config.ProtocolUpgradeStakeThreshold
-	threshold, ok := mulDiv(total, uint64(t.Num), uint64(t.Den))
-	if !ok {
-		return 0, fmt.Errorf("upgrade threshold: %w", primitives.ErrOverflow)
-	}
-	if threshold.Less(stakes[heaviest]) {
-		return heaviest, nil
-	}
-	return version, nil
 }

@@ -305,7 +305,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	if h.Engine, err = engine.Open(engine.Options{
 		Upgrades: upgrades, Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, ProofBytes: proofs, ProofsFor: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify, StateBytes: stateMemory(c.StateMemory),
 		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, SyncPointEpochs: int(c.PointEpochs), PartialBodies: len(o.Follow) > 0,
-		Warn: func(err error) { h.log.Warn(err) }, Now: peersClock(ports.network != nil),
+		Warn: h.warn, Now: peersClock(ports.network != nil),
 		MaxHeightJump: maxHeightJump(ports.network != nil, chain),
 	}); err != nil {
 		return checkTracked(hm, err)

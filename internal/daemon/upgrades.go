@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -68,4 +69,14 @@ func parseUpgradeVotes(text string, oldest, newest primitives.ProtocolVersion) (
 		votes = append(votes, epoch.UpgradeVote{From: from.Unix(), Version: primitives.ProtocolVersion(v)})
 	}
 	return votes, nil
+}
+
+// warn logs what the engine reports. The network leaves this program behind at a known height, so
+// that is an error.
+func (h *Daemon) warn(err error) {
+	if errors.Is(err, engine.ErrUpgradeNeeded) {
+		h.log.Error(err)
+		return
+	}
+	h.log.Warn(err)
 }
