@@ -22,6 +22,9 @@ type Imported struct {
 	// Returned holds the transactions of blocks that are no longer canonical, except those that the
 	// new branch includes.
 	Returned []*primitives.SignedTransaction
+	// UpgradeNeeded is ErrUpgradeNeeded if the block is the head and its children belong to an epoch
+	// whose protocol version this program does not support. nil: this program can import children.
+	UpgradeNeeded error
 }
 
 // Commit imports a block and waits until it is on disk. Commit is for tests and tools; the node uses
@@ -115,7 +118,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Imported, error) {
 			e.endOffBranch(entry)
 		}
 		e.tip.Store(&head{entry: entry, final: a.Final})
-		e.adviseUpgrade(entry)
+		a.UpgradeNeeded = e.adviseUpgrade(entry)
 	}
 	e.pipeline.mu.Lock()
 	e.pipeline.list = append(e.pipeline.list, u)

@@ -25,7 +25,9 @@ type Prechecked struct {
 // UnknownEpoch.
 //
 // An error concerns only this copy of the block. The caller must not remember the block's hash as
-// invalid, because another copy may have the right signature and body.
+// invalid, because another copy may have the right signature and body. ErrUpgradeNeeded means that
+// the copy passed these checks, and that this program cannot import it or any other child of the
+// parent.
 func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	h := b.Header
 	if e.Imported(b.Hash()) != nil {
@@ -79,7 +81,10 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	}
 	a.Producer = v.AccountID
 	if e.o.PartialBodies {
-		return a, chain.ValidateView(b, v.PublicKey, layout.NumShards(), e.verify)
+		if err := chain.ValidateView(b, v.PublicKey, layout.NumShards(), e.verify); err != nil {
+			return a, err
+		}
+		return a, e.checkUpgraded(parent, id)
 	}
 	var voters []chain.Approver
 	if parent != nil {
@@ -98,7 +103,21 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	} else if err != nil {
 		return a, err
 	}
-	return a, nil
+	return a, e.checkUpgraded(parent, id)
+}
+
+// checkUpgraded returns ErrUpgradeNeeded if a block with an imported parent belongs to an epoch
+// whose protocol version this program does not support. The import could not report that: it waits
+// for chunk bodies, which this program cannot check either. For a block that is taken before its
+// parent, Imported.UpgradeNeeded has the error. The caller holds epochMu.
+func (e *Engine) checkUpgraded(parent *BlockNode, id primitives.EpochID) error {
+	if parent == nil {
+		return nil
+	}
+	if _, err := e.version(id); errors.Is(err, ErrUpgradeNeeded) {
+		return err
+	}
+	return nil
 }
 
 // needs returns which chunk bodies and receipt proofs this node needs for a block on parent. layout

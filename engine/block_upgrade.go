@@ -156,19 +156,27 @@ func (e *Engine) upgradeState(head *BlockNode) (s UpgradeState, err error) {
 	return s, err
 }
 
-// adviseUpgrade calls Options.Warn if the new head gives reason to (upgradeAdvice.of). It ignores
-// errors of the epoch manager: the import of the epoch's first block returns such an error.
-func (e *Engine) adviseUpgrade(head *BlockNode) {
-	if e.o.Warn == nil {
-		return
-	}
+// adviseUpgrade calls Options.Warn if the new head gives reason to (upgradeAdvice.of). It returns
+// ErrUpgradeNeeded if this program does not support the epoch of the head's children. It ignores
+// errors of the epoch manager: the import of the next block returns such an error.
+func (e *Engine) adviseUpgrade(head *BlockNode) error {
 	e.epochMu.Lock()
 	s, err := e.upgradeState(head)
+	var children error
+	if err == nil && s.IsNeeded() {
+		if id, err := e.epochs.EpochIDFromPrev(head.Hash); err == nil {
+			_, children = e.version(id)
+		}
+	}
 	e.epochMu.Unlock()
 	if err != nil {
-		return
+		return nil
 	}
-	if err := e.upgradeAdvice.of(&s); err != nil {
+	if err := e.upgradeAdvice.of(&s); err != nil && e.o.Warn != nil {
 		e.o.Warn(err)
 	}
+	if !errors.Is(children, ErrUpgradeNeeded) {
+		return nil
+	}
+	return children
 }

@@ -237,7 +237,7 @@ func Open(o Options) (*Engine, error) {
 	if err := e.resume(); err != nil {
 		return e, err
 	}
-	e.adviseUpgrade(e.Head())
+	_ = e.adviseUpgrade(e.Head())
 	return e, nil
 }
 

@@ -219,11 +219,24 @@ func (a *Actor) headersDone(m *headersResult) {
 			a.newerLogAt = now + stuckLogPeriod
 			a.o.Log.WithError(m.err).Warn("network: headers of later epochs cannot be validated: this program must be upgraded")
 		}
+		a.requestNext(m)
 	default:
 		ev.Own = true
 		a.ownFailure("headers", m.err)
 	}
 	a.step(ev)
+}
+
+// requestNext requests the block after the tip, if its header is in the list. The engine then finds
+// that it cannot import any block of the next epoch, and the node halts with that reason.
+func (a *Actor) requestNext(m *headersResult) {
+	tip := a.o.Engine.Tip().Hash
+	for _, h := range m.list {
+		if h.PrevHash == tip {
+			a.host.Post(near.ToPeer{Peer: m.from, Msg: &wire.BlockRequest{Hash: h.Hash()}})
+			return
+		}
+	}
 }
 
 // ownFailure handles an error that is this node's fault. If the store has failed, ownFailure ends

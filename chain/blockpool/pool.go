@@ -195,6 +195,9 @@ func (p *Pool) Refusal(hash primitives.Hash) error {
 // Has returns whether a block of a known epoch is pooled.
 func (p *Pool) Has(hash primitives.Hash) bool { return p.items[hash] != nil }
 
+// HasChild returns whether a child of a block is pooled whose parent is not imported.
+func (p *Pool) HasChild(parent primitives.Hash) bool { return len(p.children[parent]) > 0 }
+
 // Add stores a block and returns what to request for it. now is in ns.
 //
 // Adding a pooled block again stores the bodies that came with the block, and repeats requests that

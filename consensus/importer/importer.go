@@ -287,8 +287,14 @@ func (i *Importer) imported(acc *engine.Imported, r *Run, now uint64) {
 		i.tip = acc.Entry.Height()
 		epoch = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
 	}
+	child := i.pool.HasChild(acc.Entry.Hash)
 	again := i.pool.Imported(acc.Entry.Block, i.tip, acc.Final.Height, epoch)
 	i.o.Emit(Imported{Imported: acc, Run: r})
+	if acc.UpgradeNeeded != nil && child {
+		// The child has passed Precheck as an orphan, and would wait for chunk bodies forever.
+		i.fail(acc.UpgradeNeeded, nil)
+		return
+	}
 	for k := range again { // Take emits what becomes of the block
 		_, _ = i.Take(blockpool.Block{Block: again[k].Block, From: again[k].From}, now)
 	}

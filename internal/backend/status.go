@@ -101,6 +101,11 @@ func (b *Backend) describe(head *engine.BlockNode, tail primitives.Height, key *
 	if err != nil {
 		return nil, err
 	}
+	if u, err := b.Engine.Upgrade(); err != nil {
+		return nil, err
+	} else if u.IsNeeded() {
+		s.Upgrade = &view.Upgrade{Height: u.NextStart, Version: u.Next}
+	}
 	first := b.first.Load()
 	if first == nil || first.tail != tail {
 		k, err := b.find(view.BlockRef{Kind: view.RefEarliest})

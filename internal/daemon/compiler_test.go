@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	if node, child := os.LookupEnv(childEnv); child {
 		runChild(node)
 	}
+	if dir, child := os.LookupEnv(networkEnv); child {
+		runNetwork(dir)
+	}
 	os.Exit(m.Run())
 }
 

@@ -24,12 +24,33 @@ func (h *Instance) appendNear(b []byte) []byte {
 	}
 	gauge("near_header_head_height", "Height of the header head", height)
 	gauge("near_chunk_tail_height", "Height of chunk tail", float64(h.store.Tip().Tail))
+	if s, err := h.Engine.Upgrade(); err == nil { // fails only if the store fails
+		b = appendUpgrade(b, &s)
+	}
 	b = h.appendEpoch(b)
 	var kickouts []epoch.EarlyKickoutStats
 	_ = h.Engine.Epochs(func(m *epoch.Manager) error { kickouts = m.EarlyKickoutStats(); return nil }) // cannot fail
 	b = appendEarlyKickout(b, kickouts)
 	b = h.appendCongestion(b)
 	return appendTimes(b, h.Engine.Times())
+}
+
+// appendUpgrade appends what the chain has decided about protocol versions. Like in nearcore, there
+// are no votes until an epoch has ended since the start (nearcore chain/epoch-manager/src/lib.rs:553).
+func appendUpgrade(b []byte, s *engine.UpgradeState) []byte {
+	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
+	gauge("near_protocol_version_next", "The protocol version for the next epoch.", float64(s.Next))
+	gauge("near_protocol_upgrade_block_height", "Estimated block height of the protocol upgrade", float64(s.Boundary()))
+	gauge("troupe_newer_version_votes", "Stake that votes in the current epoch for protocol versions that this program does not support, percent", float64(s.Forecast.Percent))
+	const votes = "near_protocol_version_votes"
+	b = fmt.Appendf(b, "# HELP %s The percentage of stake voting for each protocol version\n# TYPE %s gauge\n", votes, votes)
+	if s.Ended == nil {
+		return b
+	}
+	for _, x := range s.Ended.Stakes {
+		b = fmt.Appendf(b, "%s{protocol_version=\"%d\"} %d\n", votes, x.Version, s.Ended.Percent(x.Stake))
+	}
+	return b
 }
 
 // appendEpoch appends the validators of the head's epoch and the numbers of blocks and chunks that

@@ -190,6 +190,9 @@ func (f *frame) head(where string) []string {
 	if l.Halted != "" {
 		first += "   HALTED: " + clean(l.Halted)
 	}
+	if next := f.value("near_protocol_version_next"); next > f.value("near_node_protocol_version") {
+		first += fmt.Sprintf("   UPGRADE NEEDED: protocol %.0f begins at about height %.0f", next, f.value("near_protocol_upgrade_block_height"))
+	}
 	state, ok := syncing[f.value("near_sync_status")]
 	if !ok {
 		state = "-"

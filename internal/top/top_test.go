@@ -124,6 +124,18 @@ func TestLinesShowRatesBetweenLooks(t *testing.T) {
 	}
 }
 
+// TestNeededUpgradeIsShown: the first line names a version that the node does not support, once that
+// version is decided. neard has the same metrics.
+func TestNeededUpgradeIsShown(t *testing.T) {
+	for next, want := range map[int]bool{88: false, 89: true} {
+		l := look(t, 5, fmt.Sprintf("near_node_protocol_version 88\nnear_protocol_version_next %d\nnear_protocol_upgrade_block_height 500\n", next))
+		line := new(View).Lines("x", nil, l, 0, 0)[0]
+		if got := strings.Contains(line, "UPGRADE NEEDED: protocol 89 begins at about height 500"); got != want {
+			t.Errorf("next version %d: %q", next, line)
+		}
+	}
+}
+
 // TestHostileTextCannotControlTerminal: texts of a node cannot control the terminal, and a server
 // that is no node is reported as such.
 func TestHostileTextCannotControlTerminal(t *testing.T) {

@@ -159,7 +159,7 @@ func TestJSONKeysAreAscending(t *testing.T) {
 		"effects":     AppendEffects(nil, &testHash, []Effect{{AccountChange, "a.near"}, {DataChange, "b.near"}}),
 		"validators": AppendValidators(nil, &Validators{Current: []CurrentValidator{{PublicKey: testKey}}, Next: []NextValidator{{PublicKey: testKey}},
 			Proposals: stakes, PrevKickouts: kickouts, PrevRewards: []Reward{{"a.near", near1}, {"b.near", near1}}}),
-		"status":  AppendNodeStatus(nil, &Status{Validators: []primitives.AccountID{"a.near"}, NodePublicKey: testKey, RPCAddr: "x"}, Sorted),
+		"status":  AppendNodeStatus(nil, &Status{Validators: []primitives.AccountID{"a.near"}, NodePublicKey: testKey, RPCAddr: "x", Upgrade: &Upgrade{Height: 1, Version: 89}}, Sorted),
 		"network": AppendNetworkInfo(nil, &NetworkInfo{ActivePeers: []Peer{{ID: testKey}}, KnownProducers: []KnownProducer{{PeerID: testKey}}}, Sorted),
 		"config":  AppendProtocolConfig(nil, &ProtocolConfig{RuntimeConfig: raw("{}"), ShardLayout: layout}),
 		"sorted":  AppendSorted(nil, []byte(` { "b" : [ {"z":1.50,"a":"é\n"} , null ] , "a" : 1e5 } `)),

@@ -32,6 +32,23 @@ type Status struct {
 	// Halted is set if the node takes no blocks. Our own; left out if nil.
 	Halted  *Halted
 	Replica *Replica // nil: not a replica. Our own; left out if nil
+	// Upgrade is set if this node does not support the next epoch's protocol version. Our own; left
+	// out if nil.
+	Upgrade *Upgrade
+}
+
+// Upgrade is the protocol version that begins with the next epoch and needs a newer program.
+type Upgrade struct {
+	Height  primitives.Height // planned height of the next epoch's first block
+	Version primitives.ProtocolVersion
+}
+
+func appendUpgrade(b []byte, u *Upgrade) []byte {
+	if u == nil {
+		return b
+	}
+	b = appendUint(append(b, `,"upgrade_needed":{"height":`...), u.Height)
+	return append(appendUint(append(b, `,"version":`...), u.Version), '}')
 }
 
 // Replica is how far a replica is behind its writer.
@@ -128,7 +145,8 @@ func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	b = AppendTime(append(b, `,"latest_block_time":`...), y.LatestBlockTime)
 	b = AppendHash(append(b, `,"latest_state_root":`...), &y.LatestStateRoot)
 	b = appendBool(append(b, `,"syncing":`...), y.Syncing)
-	b = strconv.AppendInt(append(b, `},"uptime_sec":`...), s.UptimeSeconds, 10)
+	b = appendUpgrade(append(b, '}'), s.Upgrade)
+	b = strconv.AppendInt(append(b, `,"uptime_sec":`...), s.UptimeSeconds, 10)
 	b = appendOptionText(append(b, `,"validator_account_id":`...), string(s.ValidatorAccountID))
 	b = appendOptionKey(append(b, `,"validator_public_key":`...), s.ValidatorPublicKey)
 	b = appendStatusValidators(append(b, `,"validators":`...), s.Validators)
@@ -167,7 +185,8 @@ func appendStatusStruct(b []byte, s *Status) []byte {
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey)
 	b = strconv.AppendInt(append(b, `,"uptime_sec":`...), s.UptimeSeconds, 10)
 	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
-	return append(appendReplica(appendHalted(appendProgress(appendMocked(b, s.Mocked), s.Progress), s.Halted), s.Replica), '}')
+	b = appendReplica(appendHalted(appendProgress(appendMocked(b, s.Mocked), s.Progress), s.Halted), s.Replica)
+	return append(appendUpgrade(b, s.Upgrade), '}')
 }
 
 func appendMocked(b []byte, names []string) []byte {
