@@ -84,8 +84,8 @@ error. Snapshots contain no keys.
 
 Validators: a node must never forget what it has signed. Restore merges the signing journals of the
 snapshot and of chains that were moved aside in this home folder. On another machine it cannot know
-what was signed after the snapshot: use the validator's key there only after the old node has
-stopped for good and the chain is an epoch past the last message that the old node signed.`,
+what was signed after the snapshot. Use the validator's key there only after the old node has
+stopped for good and the height of the chain has then grown by at least one epoch_length.`,
 		Example: `  troupe --home /tmp/other snapshot restore /backup/chain-monday
   troupe --home /tmp/chain snapshot restore --replace /backup/chain-monday`,
 		Args: cobra.ExactArgs(1),

@@ -30,12 +30,12 @@ var ownKeys = map[string]rule{
 	"troupe.block_production": {kind: kString, choices: []string{"instant", "interval", "manual"},
 		doc: "when a node that is the only block producer makes a block. `interval`: after each " +
 			"`consensus.min_block_production_delay`, as in neard. `instant`: also at once while a transaction " +
-			"waits or a client waits for finality. The two blocks that only make earlier ones final come 200 " +
-			"ms later. `manual`: only for `sandbox_mine`"},
+			"waits or a client waits for finality. If no client waits, the two blocks that make the last work " +
+			"final come after 200 ms. `manual`: only for `sandbox_mine`"},
 	"troupe.numbering": {kind: kString, nullable: true, choices: []string{"june", "release"},
 		doc: "which features protocol version 86 has. `release`: those of the published releases. `june`: " +
-			"those of nearcore f0c7706f1; there is no later version then. null: as the data folder was " +
-			"written, and `release` for a new folder. mainnet and testnet always use `release`"},
+			"those of nearcore f0c7706f1, and 86 is then the newest version. null: the value with which the " +
+			"data folder was written, or `release` for a new folder. mainnet and testnet always use `release`"},
 	"troupe.gc_min_age": {kind: kDuration,
 		doc: "blocks younger than this are never garbage-collected"},
 	"troupe.rpc": {kind: kObject},
@@ -49,7 +49,8 @@ var ownKeys = map[string]rule{
 		doc: "keys that clients put at the beginning of a path (`POST /KEY`, `/KEY/block`, `/KEY/ws`). " +
 			"`\"KEY:50\"` also limits the key KEY to 50 requests per second"},
 	"troupe.rpc.require_api_key": {kind: kBool,
-		doc: "refuse calls and WebSockets without an API key (HTTP 401). Other GET paths stay open"},
+		doc: "refuse requests without an API key (HTTP 401): JSON-RPC calls, WebSockets, the console, `/debug` and " +
+			"`/v0`. Five paths need no key: GET `/status`, `/health`, `/network_info`, `/metrics`, `/openapi.json`"},
 	"troupe.rpc.tls_cert": {kind: kString, nullable: true,
 		doc: "certificate file (PEM), relative to the home folder. With `tls_key` the RPC uses TLS. Both files " +
 			"are read again when they change"},
@@ -95,7 +96,7 @@ var ownKeys = map[string]rule{
 	"troupe.state.point_epochs": {kind: kU64, min: 2, max: 1 << 20,
 		doc: "for how many epochs the states of the newest sync point, and all blocks since its epoch, stay " +
 			"on disk if there is no newer sync point. A sync point is a block whose states peers can " +
-			"download. An epoch in which a shard has no chunks has none"},
+			"download. An epoch has no sync point if a shard has no chunks in it"},
 	"troupe.fork": {kind: kObject},
 	"troupe.fork.timeout": {kind: kDuration, min: 1_000_000, max: maxSeconds * 1_000_000_000,
 		doc: "largest time of a request to the forked chain's node"},
@@ -161,7 +162,7 @@ var ownKeys = map[string]rule{
 			"shards for which this node's validator produces chunks, if the chain has other validators. " +
 			"`all`: of every chunk. `none`: of no chunk"},
 	"troupe.proofs.memory_bytes": {kind: kU64, max: maxMemory,
-		doc: "memory for the state proofs of `troupe.proofs.of`"},
+		doc: "memory for the state proofs that `troupe.proofs.of` selects"},
 	"troupe.vm": {kind: kObject},
 	"troupe.vm.memory_bytes": {kind: kU64, max: maxMemory,
 		doc: "memory for compiled contracts"},

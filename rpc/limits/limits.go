@@ -146,7 +146,7 @@ var Table = [Count]Row{
 		Address: func(l *Limits) *ByAddress { return &l.AddressConnections }},
 	{Key: "max_parked_requests", Default: 10_000, Min: 1, Max: 1_000_000,
 		Doc: "largest number of requests that wait for a transaction. At the limit, a new request of an " +
-			"address with few of them ends the newest one of the address with the most",
+			"address with few waiting requests ends the newest waiting request of the address with the most",
 		Number: func(l *Limits) *uint64 { return &l.Parked }},
 	{Key: "max_parked_per_address", Default: 1000, Min: 1, Max: 1_000_000,
 		Doc:     "largest number of requests of one address that wait for a transaction",
@@ -163,7 +163,7 @@ var Table = [Count]Row{
 		Doc:    "largest number of requests in one batch",
 		Number: func(l *Limits) *uint64 { return &l.Batch }},
 	{Key: "batch_timeout", Default: 20 * second, Min: 1, Max: hour,
-		Doc:  "largest time to execute a batch. Then its remaining requests are refused",
+		Doc:  "largest time to execute a batch. After it, the remaining requests of the batch are refused",
 		Time: func(l *Limits) *time.Duration { return &l.BatchTimeout }},
 	{Key: "read_timeout", Default: 30 * second, Min: 1, Max: hour,
 		Doc:  "largest time in which a request must arrive",
@@ -197,10 +197,10 @@ var Table = [Count]Row{
 		Address: func(l *Limits) *ByAddress { return &l.AddressSimulations }},
 	{Key: "max_work_per_address", Default: 250, Min: 1, Max: 1000,
 		Doc: "milliseconds per second that the node may spend for one address on large request bodies, large " +
-			"replies, simulations and traces. Above it, the next large requests of the address wait",
+			"replies, simulations and traces. If an address has used more, its next large requests wait",
 		Address: func(l *Limits) *ByAddress { return &l.AddressWork }},
 	{Key: "max_heavy_waiting", Default: 4096, Min: 1, Max: 1_000_000,
-		Doc:    "largest number of requests that wait until a large body is read or a large reply is written",
+		Doc:    "largest number of requests with a large body or reply that wait for their turn on the cores",
 		Number: func(l *Limits) *uint64 { return &l.HeavyWaiting }},
 	{Key: "max_views_waiting", Default: 4096, Min: 1, Max: 1_000_000,
 		Doc: "largest number of waiting view calls of contracts. Short calls, long calls and simulations " +
