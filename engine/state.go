@@ -37,7 +37,9 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 	if p := e.ancestorEngine(rec.Ref()); p != nil {
 		return p.StateUntil(ask, hash)
 	}
-	if tail := e.store.Tip().Tail; rec.Ref().Height < tail {
+	// Below the block with whose states the store began, only late shards of the state sync have a
+	// state (BootstrapSync).
+	if tail := max(e.store.Tip().Tail, e.begins); rec.Ref().Height < tail {
 		return nil, fmt.Errorf(
 			"engine: state of block %v: %w, the earliest is of height %d",
 			rec.Ref(),

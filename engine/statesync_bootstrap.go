@@ -310,30 +310,55 @@ func (a *BootstrapSync) at() storage.BlockRef {
 
 // stage prepares the store for the parts of the wanted shards.
 func (a *BootstrapSync) stage() error {
-	if tip := a.o.Store.Tip(); !tip.Empty {
-		if a.imported = tip.Head == a.at(); !a.imported {
-			return fmt.Errorf("%w: the folder of the state sync contains a chain up to block %v", storage.ErrOrder, tip.Head)
-		}
-		return nil
-	}
 	there, err := a.o.Store.IncomingShards()
 	if err != nil {
 		return err
 	}
+	if tip := a.o.Store.Tip(); !tip.Empty {
+		a.imported = true
+		return a.checkImported(tip.Head, there)
+	}
 	for i, id := range a.layout.ShardIDs() {
-		delete(there, id)
+		if !a.states[i].IsZero() {
+			delete(there, id)
+		}
+	}
+	if len(there) > 0 {
+		return fmt.Errorf("%w: the folder of the state sync has parts of shards that are not wanted: %v",
+			storage.ErrOrder, slices.Sorted(maps.Keys(there)))
+	}
+	for i, id := range a.layout.ShardIDs() {
 		if a.states[i].IsZero() {
-			if _, is := there[id]; is {
-				return fmt.Errorf("%w: the folder of the state sync has parts of shard %d, which is not wanted", storage.ErrOrder, id)
-			}
 			continue
 		}
 		if _, err := a.o.Store.Stage(id, a.states[i], accounts(a.layout, primitives.ShardIndex(i))); err != nil {
 			return err
 		}
 	}
-	if len(there) > 0 {
-		return fmt.Errorf("%w: the folder of the state sync has parts of shards of another layout", storage.ErrOrder)
+	return nil
+}
+
+// checkImported returns an error unless a previous run has imported the states of the same shards at
+// the same block. head is the head of the store. incoming are the late shards that have not reached
+// the head yet.
+func (a *BootstrapSync) checkImported(head storage.BlockRef, incoming map[primitives.ShardID]storage.AccountRange) error {
+	if head != a.at() {
+		return fmt.Errorf("%w: the folder of the state sync contains a chain up to block %v", storage.ErrOrder, head)
+	}
+	rec, err := a.o.Store.Block(head)
+	if err != nil {
+		return err
+	}
+	for i, id := range a.layout.ShardIDs() {
+		_, there := incoming[id]
+		if _, err := rec.Extra(id); err == nil {
+			there = true
+		} else if !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		if there != !a.states[i].IsZero() {
+			return fmt.Errorf("%w: the folder of the state sync was made for other shards: shard %d", storage.ErrOrder, id)
+		}
 	}
 	return nil
 }

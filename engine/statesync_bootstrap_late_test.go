@@ -26,6 +26,9 @@ type gapChain struct {
 	nonce  primitives.Nonce
 	offset int // of the next block in its epoch
 	epochs int // number of epochs that have begun
+	// headers are the state headers that the maker has served, and parts are the first parts.
+	headers map[primitives.ShardID]*primitives.StateHeader
+	parts   map[primitives.ShardID][][]byte
 }
 
 // lateEpoch is the number of the epoch whose sync point lacks a chunk.
@@ -34,7 +37,8 @@ const lateEpoch = 3
 func newGapChain(t *testing.T, late int) *gapChain {
 	g := testGenesis(t, "aa", "bb")
 	g.Config.EpochLength, g.Config.TransactionValidityPeriod = 20, 40
-	c := &gapChain{t: t, late: late, g: g, chunks: map[primitives.Hash][]*primitives.Chunk{}}
+	c := &gapChain{t: t, late: late, g: g, chunks: map[primitives.Hash][]*primitives.Chunk{},
+		headers: map[primitives.ShardID]*primitives.StateHeader{}, parts: map[primitives.ShardID][][]byte{}}
 	var err error
 	c.maker, err = openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Snapshots = true })
 	if err != nil {
@@ -137,6 +141,11 @@ func (c *gapChain) input(track Track) (at *SyncBlock, in *BootstrapInput, totals
 			c.t.Fatal(err)
 		}
 		chunk := h.Chunk
+		c.headers[id] = h
+		first := trie.PartID{Total: trie.NumParts(h.Root.MemoryUsage)}
+		if c.parts[id], err = c.maker.Snapshots().Part(chunk.Header.PrevBlockHash, i, first); err != nil {
+			c.t.Fatal(err)
+		}
 		in.Next[i], totals[k] = &chunk, trie.NumParts(h.Root.MemoryUsage)
 		if chunk.Header.PrevBlockHash != at.Before.Hash {
 			in.LateProofs[i] = proofs
@@ -318,10 +327,7 @@ func (c *gapChain) serves(n *node, at *SyncBlock, held []primitives.ShardID) {
 		if !slices.Contains(held, id) {
 			continue
 		}
-		want, err := c.maker.StateSyncHeader(at.Sync.Hash, id)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		want := c.headers[id]
 		got, err := n.StateSyncHeader(at.Sync.Hash, id)
 		if err != nil {
 			c.t.Errorf("shard %d: state header: %v", id, err)
@@ -330,14 +336,46 @@ func (c *gapChain) serves(n *node, at *SyncBlock, held []primitives.ShardID) {
 		if !bytes.Equal(got.AppendBorsh(nil), want.AppendBorsh(nil)) {
 			c.t.Errorf("shard %d: another state header than that of the maker", id)
 		}
-		part := trie.PartID{Total: trie.NumParts(want.Root.MemoryUsage)}
-		a, err := c.maker.Snapshots().Part(want.Chunk.Header.PrevBlockHash, primitives.ShardIndex(i), part)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		if b, err := n.Snapshots().Part(want.Chunk.Header.PrevBlockHash, primitives.ShardIndex(i), part); err != nil ||
-			!slices.EqualFunc(a, b, bytes.Equal) {
+		part, err := n.Snapshots().Part(want.Chunk.Header.PrevBlockHash, primitives.ShardIndex(i), trie.PartID{Total: trie.NumParts(want.Root.MemoryUsage)})
+		if err != nil || !slices.EqualFunc(part, c.parts[id], bytes.Equal) {
 			c.t.Errorf("shard %d: another part than that of the maker, %v", id, err)
+		}
+	}
+}
+
+// TestStateSyncOfOtherShardsStartsOver: a folder of a state sync that was made for other shards is
+// refused, whether the states were imported or not, so that the caller begins with an empty folder.
+func TestStateSyncOfOtherShardsStartsOver(t *testing.T) {
+	for _, imported := range []bool{false, true} {
+		c := newGapChain(t, 1)
+		for c.epochs < lateEpoch || c.offset < 12 {
+			c.grow(1)
+		}
+		ids := c.maker.Head().Layout.ShardIDs()
+		for _, held := range [][2][]primitives.ShardID{{ids, ids[:1]}, {ids, ids[1:]}, {ids[1:], ids[:1]}, {ids[:1], {}}, {ids[:1], ids}} {
+			_, in, totals := c.input(TrackShards(held[0]...))
+			b := &bootstrapping{c: c, in: in, totals: totals, disk: storage.NewMemDisk()}
+			b.reopen()
+			b.fetch()
+			if imported {
+				if err := b.sync.importStates(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, other, _ := c.input(TrackShards(held[1]...))
+			_, err := BeginBootstrap(Options{Chain: c.maker.Chain(), Store: b.store}, other)
+			if more := len(held[1]) > len(held[0]); more && !imported { // the parts can be used
+				if err != nil {
+					t.Errorf("from shards %v to %v: %v", held[0], held[1], err)
+				}
+				continue
+			}
+			if !errors.Is(err, storage.ErrOrder) {
+				t.Errorf("imported %v, from shards %v to %v: %v", imported, held[0], held[1], err)
+			}
+			if _, err := BeginBootstrap(Options{Chain: c.maker.Chain(), Store: b.store}, in); err != nil {
+				t.Errorf("imported %v, the same shards %v: %v", imported, held[0], err)
+			}
 		}
 	}
 }
