@@ -51,11 +51,17 @@ var ErrChainID = errors.New("engine: neard has other parameters for chains of th
 // network's genesis, but differs from that genesis.
 var ErrPublicGenesis = errors.New("engine: this is not the genesis of the public network of that name")
 
-// publicGenesis are the hashes of the genesis blocks of the public networks, by chain id.
-var publicGenesis = map[string]string{
-	"mainnet": "EPnLgE7iEq9s7yTkos96M3cWymH5avBAPm3qx3NXqR8H",
-	"testnet": "FWJ9kR6KFWoyMoNjpLXXGHeuiy7tEY6GmoFeCA5yuc6b",
-}
+// The hashes of the genesis blocks of the public networks. They never change at runtime. They are
+// variables so that a test can link a program for a chain with mainnet's rules and with validators
+// whose keys the test has: go build -ldflags "-X .../engine.mainnetGenesis=HASH" (package
+// internal/testkit/mainnetpeer).
+var (
+	mainnetGenesis = "EPnLgE7iEq9s7yTkos96M3cWymH5avBAPm3qx3NXqR8H"
+	testnetGenesis = "FWJ9kR6KFWoyMoNjpLXXGHeuiy7tEY6GmoFeCA5yuc6b"
+)
+
+// publicGenesis are these hashes by chain id.
+var publicGenesis = map[string]string{"mainnet": mainnetGenesis, "testnet": testnetGenesis}
 
 // checkPublicGenesis returns ErrPublicGenesis if c has only its genesis here, and the genesis block
 // differs from the public network's genesis block.

@@ -69,6 +69,7 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 		return
 	}
 	a.step(blocksync.ProofArrived{From: from})
+	a.o.Log.WithField("peer", from).Infof("epoch sync proof of %d bytes received: verifying its signatures", len(packed))
 	self, e := a.self, a.o.Engine
 	go func() {
 		m := proofResult{from: from}
