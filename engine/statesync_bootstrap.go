@@ -521,6 +521,9 @@ func (a *BootstrapSync) catchUpShard(e *Engine, shard primitives.ShardIndex) err
 			return j.Finish(func(primitives.Hash) []*primitives.Chunk { return nil })
 		}
 		chunks := slices.Clone(proofs[at.Hash])
+		if len(chunks) != a.layout.NumShards() {
+			return fmt.Errorf("%w: the bootstrap input lacks the receipts of block %v", chain.InvalidChunk, at)
+		}
 		if at.Height == chunk.Header.HeightIncluded {
 			chunks[shard] = chunk
 		}

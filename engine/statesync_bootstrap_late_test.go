@@ -71,6 +71,9 @@ func (c *gapChain) grow(n int) {
 		if c.offset++; b.Header.EpochID != head.Header().EpochID || head.Header().IsGenesis() {
 			c.offset, c.epochs = 1, c.epochs+1
 		}
+		if err := c.maker.AdvanceFlatHead(); err != nil { // stores the snapshots that the maker serves
+			c.t.Fatal(err)
+		}
 	}
 }
 
