@@ -61,8 +61,11 @@ type ShardsChanged struct{}
 
 // KeyChanged is an event: the account has another signing key. With the zero key the node signs
 // nothing. The record of signatures stays valid: the node signs nothing with the new key that
-// contradicts a signature by the old key.
-type KeyChanged struct{ Key primitives.SecretKey }
+// contradicts a signature by the old key. Wait says when the new key may sign.
+type KeyChanged struct {
+	Key  primitives.SecretKey
+	Wait KeyWait
+}
 
 func (KeyChanged) event()    {}
 func (Received) event()      {}

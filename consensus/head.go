@@ -58,6 +58,7 @@ func (n *Node) setHead(at *engine.BlockNode) {
 		n.fail(err)
 		return
 	}
+	n.checkKey(at.Header(), h.epoch)
 	for i := range h.approvers {
 		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 	}
@@ -235,16 +236,17 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 // short returns the first 8 characters of a hash, for notes.
 func short(h primitives.Hash) string { return h.String()[:8] }
 
-// rekey changes the signing key. In an epoch for which the account is registered with another key,
-// the node signs nothing.
-func (n *Node) rekey(key primitives.SecretKey) {
+// rekey changes the signing key. The node signs with the new key when ev.Wait permits. In an epoch
+// for which the account is registered with another key, the node signs nothing.
+func (n *Node) rekey(ev KeyChanged) {
 	if n.me == "" {
 		return
 	}
-	n.setKey(key)
-	n.witnesses.Rekey(key)
+	n.witnesses.Rekey(primitives.SecretKey{})
+	n.takeKey(ev.Key, ev.Wait)
 	n.again = repeatedVote{}
 	if h := n.head; h != nil {
+		n.checkKey(h.block.Header, h.epoch)
 		h.approves = false
 		for i := range h.approvers {
 			h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)

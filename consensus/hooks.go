@@ -23,5 +23,6 @@ const (
 	PlantedDropReady                      // forgets chunks if their block arrives late
 	PlantedSkip                           // endorses a height after it has skipped that height
 	PlantedOrphans                        // drops orphans and does not request their parents
+	PlantedNoWait                         // signs at once with a key that another node used
 	PlantedNoForward                      // neither forwards nor requests chunk parts
 )

@@ -150,6 +150,8 @@ type Options struct {
 	// With a Signed older than the last persisted Out.Save, the account may sign contradicting
 	// messages.
 	Signed []byte
+	// KeyWait says when Key may sign. The zero value means at once.
+	KeyWait KeyWait
 	// Vote is the latest_protocol_version in produced blocks. 0: the version of the engine's
 	// upgrade schedule.
 	Vote primitives.ProtocolVersion
@@ -215,6 +217,9 @@ type Node struct {
 	e           Chain
 	me          primitives.AccountID
 	public      primitives.PublicKey // public key of o.Key; empty: the node signs nothing
+	held        primitives.SecretKey // the validator's key, which may wait; zero: none
+	keyWait     KeyWait
+	waiting     KeyWaiting
 	now         int64
 	out         *Out
 	ownMessages []Send // messages of this validator to itself that were not handled yet
@@ -271,7 +276,7 @@ func New(o Options, now int64) (*Node, error) {
 	e := o.Engine
 	signed.begin(e.Tip().Height())
 	n := &Node{
-		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
+		o: o, e: e, me: o.Account, now: now, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
 		produced: map[primitives.Hash]primitives.Height{},
 		parked:   map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{},
 		complete:      map[primitives.Hash]*primitives.Chunk{},
@@ -291,9 +296,9 @@ func New(o Options, now int64) (*Node, error) {
 	n.parts.Sparing = o.Eager
 	n.votes = partialwitness.NewEndorsements(n.assigned, o.Verifier.Verify)
 	if n.me != "" {
-		n.setKey(o.Key)
+		n.takeKey(o.Key, o.KeyWait)
 		n.witnesses = partialwitness.NewTracker(
-			partialwitness.Validator{Account: o.Account, Key: o.Key},
+			partialwitness.Validator{Account: o.Account},
 			n.assigned,
 			o.Verifier.Verify,
 		)
@@ -335,7 +340,7 @@ func (n *Node) Step(now int64, ev Event) Out {
 			n.blocks.Refresh(uint64(n.now))
 			n.importNext()
 		case KeyChanged:
-			n.rekey(ev.Key)
+			n.rekey(ev)
 		default:
 			panic(fmt.Sprintf("consensus: no case for %T", ev))
 		}

@@ -30,8 +30,12 @@ type Signatures struct {
 	// floor is the maximum of the stored Ahead and the height of the tip at the start. Up to floor,
 	// this validator may endorse only chunks that the record lists as endorsed.
 	floor    primitives.Height
-	chunks   []made     // last produced chunk of each shard
-	endorsed []endorsed // last endorsed chunks of each shard, in the order of signing
+	chunks   []made      // last produced chunk of each shard
+	endorsed []endorsed  // last endorsed chunks of each shard, in the order of signing
+	keys     []keyRecord // keys that this node has had, oldest first
+	// unnamed means that the record has signatures, but was written by a version that did not record
+	// keys. The next key is then taken for the one that made them.
+	unnamed bool
 }
 
 type made struct {
@@ -55,7 +59,7 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 	if err := borsh.Unmarshal(row, s); err != nil {
 		return nil, fmt.Errorf("consensus: decode the row of signed approvals and chunks: %w", err)
 	}
-	s.floor = s.Ahead
+	s.floor, s.unnamed = s.Ahead, len(s.keys) == 0
 	return s, nil
 }
 
@@ -84,13 +88,28 @@ func MergeSignatures(a, b []byte) ([]byte, error) {
 		_ = s.add(e)
 	}
 	slices.Reverse(s.endorsed) // back to the order of signing
+	for i := range o.keys {
+		k := &o.keys[i]
+		r, made := s.key(k.account, k.key, k.seen)
+		if made {
+			*r = *k
+		} else {
+			r.merge(k)
+		}
+	}
 	return s.AppendBorsh(nil), nil
 }
 
 // size returns the number of bytes that AppendBorsh appends. For four shards it is about 20 KiB,
 // which are written to disk for each new signature.
 func (s *Signatures) size() (n int) {
-	if s.Ahead > 0 {
+	switch {
+	case len(s.keys) > 0:
+		n = 8 + 4
+		for i := range s.keys {
+			n += s.keys[i].size()
+		}
+	case s.Ahead > 0:
 		n = 8
 	}
 	return n + 1 + 8 + 8 + 4 + 16*len(s.chunks) + 4 + 80*len(s.endorsed)
@@ -98,9 +117,13 @@ func (s *Signatures) size() (n int) {
 
 // AppendBorsh appends the stored form of s.
 func (s *Signatures) AppendBorsh(b []byte) []byte {
-	if s.Ahead > 0 {
+	switch {
+	case len(s.keys) > 0:
+		b = borsh.AppendUint64(append(b, 2), uint64(s.Ahead))
+		b = borsh.AppendSlice(b, s.keys, appendKeyRecord)
+	case s.Ahead > 0:
 		b = borsh.AppendUint64(append(b, 1), uint64(s.Ahead))
-	} else {
+	default:
 		b = append(b, 0)
 	}
 	b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(s.Target)), uint64(s.Block))
@@ -122,6 +145,9 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	case 0:
 	case 1: // the form that is written in eager mode
 		s.Ahead = primitives.Height(r.Uint64())
+	case 2: // the form with keys
+		s.Ahead = primitives.Height(r.Uint64())
+		s.keys = borsh.Slice(r, new(keyRecord).size(), readKeyRecord)
 	default:
 		r.BadTag("Signatures", tag)
 		return
@@ -140,9 +166,10 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
-// begin raises floor to tip, the height of the tip at the start. The tip may be a block of this
-// validator that was persisted before the record of the endorsements in the block. This node
-// broadcasts such a block like a peer's block, so the block's chunks count as endorsed.
+// begin raises floor to tip, the height of the tip at the start, or at which a key begins to sign.
+// The tip may be a block of this validator that was persisted before the record of the endorsements
+// in the block. This node broadcasts such a block like a peer's block, so the block's chunks count
+// as endorsed.
 func (s *Signatures) begin(tip primitives.Height) { s.floor = max(s.floor, tip) }
 
 // vote records an approval of the height target.

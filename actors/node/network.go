@@ -30,7 +30,7 @@ func (n *Node) connectNetwork() {
 		Submit: n.submitOthers,
 	}
 	if n.o.Validator != nil {
-		o.Account, o.Key = n.o.Validator.Account, n.o.Validator.Key
+		o.Account, o.Key = n.o.Validator.Account, primitives.SecretKey{} // the validator actor reports the key when it signs
 		o.Route.All = n.o.Validator.Eager
 		o.Receive = func(m consensus.Received, done func()) {
 			n.tell(n.chain, validatoractor.Heard{Received: m, Done: done})
@@ -74,6 +74,10 @@ func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 	o.Life, o.Workers = life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.Out = validatoractor.Out{
 		Imported: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
+		Signs: func(key primitives.SecretKey) {
+			n.o.Network.Status.Rekey(key)
+			n.tell(n.network, network.Rekeyed{Key: key})
+		},
 		Again: func() {
 			for _, t := range n.shards.set.Load().list {
 				n.tell(t.mempool, messages.PoolWanted{})
@@ -89,16 +93,23 @@ func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 	return validatoractor.New(o)
 }
 
-// Rekey makes the validator sign with another key, or with no key if key is zero. Rekey returns
-// false if this node does not share the chain with other validators. The signing journal belongs to
-// the account, so signatures of different keys do not contradict each other.
-func (n *Node) Rekey(key primitives.SecretKey) bool {
+// KeyWaiting returns how long the validator's key signs nothing, because it is new to this node.
+func (n *Node) KeyWaiting() consensus.KeyWaiting {
+	if n.validator == nil {
+		return consensus.KeyWaiting{}
+	}
+	return n.validator.Waiting()
+}
+
+// Rekey makes the validator sign with another key, or with no key if key is zero. wait says when the
+// key may sign if it is new to this node. Rekey returns false if this node does not share the chain
+// with other validators. The signing journal belongs to the account, so signatures of different keys
+// do not contradict each other.
+func (n *Node) Rekey(key primitives.SecretKey, wait consensus.KeyWait) bool {
 	if n.network == nil || n.o.Validator == nil {
 		return false
 	}
-	n.o.Network.Status.Rekey(key)
-	n.tell(n.network, network.Rekeyed{Key: key})
-	n.tell(n.chain, validatoractor.Rekeyed{Key: key})
+	n.tell(n.chain, validatoractor.Rekeyed{Key: key, Wait: wait})
 	return true
 }
 

@@ -122,7 +122,7 @@ func TestRekeyedValidatorNeverContradictsItself(t *testing.T) {
 		}
 	}
 	change := func(k primitives.SecretKey) {
-		if key = k; !c.members[who].Rekey(k) {
+		if key = k; !c.members[who].Rekey(k, consensus.KeyWait{}) {
 			t.Fatal("it takes no other key")
 		}
 	}

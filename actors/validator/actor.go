@@ -49,8 +49,11 @@ type Out struct {
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 	Refused  messages.Sender[messages.BlockRefused]
-	Again    func()                 // makes the mempools send their transactions again
-	Send     func([]consensus.Send) // sends to peers; called on the outbox's goroutine when the journal is on disk
+	// Signs reports the key with which the actor signs from now on; zero: it signs nothing. The actor
+	// signs nothing before the first call.
+	Signs func(primitives.SecretKey)
+	Again func()                 // makes the mempools send their transactions again
+	Send  func([]consensus.Send) // sends to peers; called on the outbox's goroutine when the journal is on disk
 }
 
 // Options configure the actor.
@@ -64,6 +67,8 @@ type Options struct {
 	Account primitives.AccountID
 	// Key signs for Account. Zero: the account signs nothing, until Rekeyed.
 	Key primitives.SecretKey
+	// KeyWait says when Key may sign. The zero value means at once.
+	KeyWait consensus.KeyWait
 	// Journal is the path prefix of the signing journal. Required.
 	Journal string
 	// Vote is the latest_protocol_version of produced blocks. 0: it follows the upgrade schedule.
@@ -118,18 +123,30 @@ type Options struct {
 // first actor gets the zero value.
 type Life struct {
 	begun        bool
-	key          *primitives.SecretKey // validator key that Rekeyed has set; nil: the key in Options
-	mutating     atomic.Bool           // true: a call that changes the engine has not returned yet
-	lastImported primitives.Hash       // hash of the last block sent with BlockImported
+	rekeyed      *Rekeyed // last Rekeyed; nil: the key in Options is in use
+	waiting      atomic.Pointer[consensus.KeyWaiting]
+	mutating     atomic.Bool     // true: a call that changes the engine has not returned yet
+	lastImported primitives.Hash // hash of the last block sent with BlockImported
 	// Steps counts events of the core, Panics failures of the actor.
 	Steps, Panics atomic.Uint64
 	// Counters count orphans, and messages about chunks that name an anchor.
 	Counters consensus.Counters
 }
 
-// Rekeyed changes the account's signing key. With a zero Key the account signs nothing. The journal
-// is kept.
-type Rekeyed struct{ Key primitives.SecretKey }
+// Waiting returns how long the validator's key signs nothing. Safe for concurrent use.
+func (l *Life) Waiting() consensus.KeyWaiting {
+	if w := l.waiting.Load(); w != nil {
+		return *w
+	}
+	return consensus.KeyWaiting{}
+}
+
+// Rekeyed changes the account's signing key, and says when the new key may sign. With a zero Key the
+// account signs nothing. The journal is kept.
+type Rekeyed struct {
+	Key  primitives.SecretKey
+	Wait consensus.KeyWait
+}
 
 // Heard is a message of a peer, or, without From, a transaction that a mempool of this node has
 // accepted. The core adds the transaction to its own pools, from which its chunks come. The actor
@@ -166,8 +183,9 @@ type jobPanic struct {
 // goroutine may use it.
 type Actor struct {
 	o       Options
-	core    *consensus.Node // consensus core; nil: not started, or stopped
-	retired importAbandoner // the stopped core, whose unfinished import end releases
+	core    *consensus.Node      // consensus core; nil: not started, or stopped
+	retired importAbandoner      // the stopped core, whose unfinished import end releases
+	signs   primitives.SecretKey // key last reported with Out.Signs
 	journal *Journal
 	outbox  *outbox
 	base    int64 // value of now when Elapsed() is 0
@@ -234,8 +252,8 @@ func (a *Actor) open() (err error) {
 		return err
 	}
 	signed := a.journal.Row()
-	if a.o.Life.key != nil {
-		a.o.Key = *a.o.Life.key
+	if r := a.o.Life.rekeyed; r != nil {
+		a.o.Key, a.o.KeyWait = r.Key, r.Wait
 	}
 	self := a.self
 	if a.o.Elapsed == nil {
@@ -246,7 +264,7 @@ func (a *Actor) open() (err error) {
 	a.base = a.now - int64(a.o.Elapsed())
 	core, err := consensus.New(consensus.Options{
 		Engine: guardedEngine{a.o.Engine,
-			a.o.Life}, HeaderChain: a.o.Engine.HeaderChain(), Witnesses: a.o.Engine.Witnesses(), Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
+			a.o.Life}, HeaderChain: a.o.Engine.HeaderChain(), Witnesses: a.o.Engine.Witnesses(), Account: a.o.Account, Key: a.o.Key, KeyWait: a.o.KeyWait, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
 		Verifier: a.o.Verifier, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
 		Counters: &a.o.Life.Counters, ChooseTimer: a.chooseTimer(),
 	}, a.now)
@@ -258,6 +276,7 @@ func (a *Actor) open() (err error) {
 		func(err error) { self(journalFailed{a, err}) })
 	a.timer = time.AfterFunc(time.Hour, func() { self(tick{a}) })
 	a.do(core.Start(a.now))
+	a.reportKey()
 	a.startSchedule()
 	return nil
 }
@@ -305,8 +324,8 @@ func (a *Actor) Handle(msg any) {
 		m.Done()
 		a.step(m.Received)
 	case Rekeyed:
-		a.o.Life.key = &m.Key
-		a.step(consensus.KeyChanged{Key: m.Key})
+		a.o.Life.rekeyed = &m
+		a.step(consensus.KeyChanged(m))
 	case messages.BlockReceived:
 		if m.Taken != nil {
 			m.Taken()
@@ -354,7 +373,35 @@ func (a *Actor) step(ev consensus.Event) {
 	a.o.Life.Steps.Add(1)
 	a.now = max(a.now, a.base+int64(a.o.Elapsed()))
 	a.do(a.core.Step(a.now, ev))
+	a.reportKey()
 	a.moveShards()
+}
+
+// reportKey reports changes of the key that signs, and of the time for which a new key waits.
+func (a *Actor) reportKey() {
+	if a.core == nil { // the step has failed
+		return
+	}
+	now, was := a.core.KeyWaiting(), a.o.Life.Waiting()
+	if now != was {
+		a.o.Life.waiting.Store(&now)
+		switch {
+		case now.Key == "" || now.Key == was.Key && now.From == was.From:
+		case now.From == 0:
+			a.o.Log.Warnf("%s is new to this data folder: %s signs nothing for %d blocks, which are counted from the next new block, "+
+				"so that it cannot contradict what it has signed on another machine; `run --sign-from HEIGHT` ends the wait earlier",
+				now.Key, a.o.Account, now.Left)
+		default:
+			a.o.Log.Infof("%s signs nothing with %s up to block %d, for %d more blocks", a.o.Account, now.Key, now.From, now.Left)
+		}
+	}
+	if key := a.core.SigningKey(); a.signs != key {
+		a.signs = key
+		if was.Key != "" && !key.IsZero() {
+			a.o.Log.Infof("the wait is over: %s signs with %s", a.o.Account, key.PublicKey())
+		}
+		a.o.Out.Signs(key)
+	}
 }
 
 // do carries out the effects of a step.

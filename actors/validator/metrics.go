@@ -7,12 +7,13 @@ import (
 	"github.com/troupe-chain/troupe/chain/anchor"
 )
 
-// Metrics appends the counters of chunk messages that name an anchor (the parent of the chunk's
-// parent) to b, in Prometheus' text format.
+// Metrics appends the wait of the validator's key, and the counters of chunk messages that name an
+// anchor (the parent of the chunk's parent), to b, in Prometheus' text format.
 func (l *Life) Metrics(b []byte) []byte {
 	const (
 		lookups = "near_anchored_chunk_producer_lookup_total"
 		results = "troupe_anchored_messages_total"
+		keyWait = "troupe_validator_key_wait_blocks"
 		waiting = "troupe_anchored_messages_waiting"
 		bytes   = "troupe_anchored_messages_waiting_bytes"
 	)
@@ -51,6 +52,8 @@ func (l *Life) Metrics(b []byte) []byte {
 			b = fmt.Appendf(b, "%s{message_type=%q} %d\n", name, k.name, of(k.c))
 		}
 	}
+	b = fmt.Appendf(b, "# HELP %s Blocks for which the validator's key, which is new to this node, signs nothing\n# TYPE %s gauge\n%s %d\n",
+		keyWait, keyWait, keyWait, l.Waiting().Left)
 	gauges(waiting, "Messages about chunks that wait until the parent block of the chunk arrives", func(c *anchor.Counters) int64 { return c.Waiting.Load() })
 	gauges(bytes, "Total size of the messages that wait for the parent of their chunk", func(c *anchor.Counters) int64 { return c.WaitingBytes.Load() })
 	return b

@@ -37,7 +37,7 @@ func TestCountersOfAnchoredMessagesArePublished(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, got)
 		}
 	}
-	if n := strings.Count(got, "\n"); n != 4*2+7+4+2*(8+1+1) {
+	if n := strings.Count(got, "\n"); n != 5*2+1+7+4+2*(8+1+1) {
 		t.Errorf("%d lines", n)
 	}
 }

@@ -34,7 +34,7 @@ func newRun(a *app) *cobra.Command {
 		rpcAddr, prometheusAddr, networkAddr, bootNodes, production string
 		fork, capture, jetstream, replica, writerKey                string
 		archive, noRPC                                              bool
-		maxGas                                                      uint64
+		maxGas, signFrom                                            uint64
 		captureMiB                                                  int64
 		follow, proxies                                             []string
 		checkpoint                                                  string
@@ -236,7 +236,7 @@ that also sends SIGHUP.`,
 			if flags.Changed("max-gas-burnt-view") {
 				cfg.MaxGasBurntView = primitives.Gas(o.maxGas)
 			}
-			ho := daemon.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint}
+			ho := daemon.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint, SignFrom: primitives.Height(o.signFrom)}
 			if transactions != nil {
 				transactions.Failed = func() {
 					log.Warn("stdout is closed: transactions are no longer printed")
@@ -286,6 +286,7 @@ that also sends SIGHUP.`,
 	f.StringVar(&o.fork, "fork", "", "run a fork of another chain: URL[@height|@hash|@tx:HASH] of a node's JSON-RPC")
 	f.StringArrayVar(&o.follow, "follow", nil, "follow a block feed, KIND:URL, with KIND neardata, lake or rpc; may be repeated")
 	f.StringVar(&o.checkpoint, "checkpoint", "", "hash of a block; refuse to start if the stored chain does not contain it")
+	f.Uint64Var(&o.signFrom, "sign-from", 0, "height from which the validator's key signs although it is new to this data folder. A height that the key has signed on another machine leads to contradicting signatures")
 	f.StringVar(&o.networkAddr, "network-addr", "", "address that peers may connect to, host:port")
 	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to first: node_key@host:port, separated by commas")
 	f.StringVar(&o.jetstream, "jetstream", "", "publish blocks for replicas: host:port of an embedded NATS server, or nats://host:port of an external one")

@@ -26,7 +26,10 @@ type Options struct {
 	Submit  Submitter
 	// Halted returns why the node accepts no blocks, or nil if the node accepts them. The pointer
 	// does not change until the reason changes.
-	Halted    func() *view.Halted
+	Halted func() *view.Halted
+	// KeyWait returns how long the validator's key signs nothing, or nil if it does not wait. nil: it
+	// never waits.
+	KeyWait   func() *view.KeyWait
 	Version   view.Version
 	RPCAddr   string // value of rpc.addr in config.json
 	Validator *primitives.KeyFile

@@ -55,6 +55,9 @@ func (b *Backend) Status() (*view.Status, error) {
 		last = &same
 	}
 	last.status.UptimeSeconds, last.status.Replica, last.status.Progress = uptime, b.lag(), b.progress(syncing)
+	if last.status.KeyWait = nil; b.KeyWait != nil {
+		last.status.KeyWait = b.KeyWait()
+	}
 	b.status.Store(last)
 	return &last.status, nil
 }

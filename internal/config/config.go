@@ -69,16 +69,19 @@ type Config struct {
 	MaxGasBurntView     primitives.Gas
 	ReceiptOrigins      ReceiptOrigins
 	Network             Network
-	LogSummaryPeriod    time.Duration
-	Production          Production
-	Worlds              Worlds
-	Tracing             Tracing
-	Stream              Stream
-	Numbering           primitives.Numbering // empty: the numbering of the data folder, or release for a new folder
-	Fork                Fork
-	JetStream           JetStream
-	Replica             Replica
-	Document            *Document // the whole configuration file, with missing keys added
+	// NewKeyWait is the number of blocks for which a validator key that is new to the data folder
+	// signs nothing. nil: it depends on the chain, see home.KeyWait.
+	NewKeyWait       *uint64
+	LogSummaryPeriod time.Duration
+	Production       Production
+	Worlds           Worlds
+	Tracing          Tracing
+	Stream           Stream
+	Numbering        primitives.Numbering // empty: the numbering of the data folder, or release for a new folder
+	Fork             Fork
+	JetStream        JetStream
+	Replica          Replica
+	Document         *Document // the whole configuration file, with missing keys added
 }
 
 // Network holds network.*, the remaining keys about peers, and troupe.network.*.
@@ -282,6 +285,7 @@ const own = `{"troupe":{"block_production":"instant","numbering":null,"gc_min_ag
 "state":{"memory_bytes":0,"point_epochs":20},
 "proofs":{"of":"duties","memory_bytes":268435456},
 "network":{"enabled":null,"pace":"delays"},
+"validator":{"new_key_wait_blocks":null},
 "jetstream":{"enabled":false,"listen":"127.0.0.1:4222","url":null,"token":null,"dir":null,"max_bytes":1073741824,"max_age":{"secs":0,"nanos":0},"copies":1,"max_snapshots":2,"blocks":false},
 "replica":{"of":null,"writer_key":null,"max_lag":{"secs":5,"nanos":0}},
 "fork":{"timeout":{"secs":10,"nanos":0},"tries":4,"requests_per_second":0,"requests_at_once":8,"max_reply_bytes":67108864,"memory_bytes":268435456,
@@ -459,6 +463,10 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	}
 	if v, _ := d.Get("produce_chunk_add_transactions_time_limit"); v != nil {
 		c.ChooseLimit = max(dur("produce_chunk_add_transactions_time_limit"), 1) // a limit of 0 is a limit
+	}
+	if v, _ := d.Get("troupe.validator.new_key_wait_blocks"); v != nil {
+		n := num("troupe.validator.new_key_wait_blocks")
+		c.NewKeyWait = &n
 	}
 	if v, _ := d.Get("transaction_pool_strict_nonce_ttl_blocks"); v != nil {
 		c.StrictNonceBlocks = max(num("transaction_pool_strict_nonce_ttl_blocks"), 1)

@@ -27,6 +27,11 @@ var ownKeys = map[string]rule{
 			"`consensus.min_block_production_delay`, as in neard. `eager`: at once while transactions wait, " +
 			"so that blocks come as fast as approvals and chunks arrive. With `eager`, nodes also relay " +
 			"blocks before their import. Use `eager` only in networks of Troupe nodes"},
+	"troupe.validator": {kind: kObject},
+	"troupe.validator.new_key_wait_blocks": {kind: kU64, nullable: true, max: 1 << 32,
+		doc: "for how many blocks a validator key that is new to the data folder signs nothing. It protects from " +
+			"signatures that contradict those of another machine with this key. null: an epoch on mainnet and " +
+			"testnet, otherwise 0. See docs/operate/upgrade.md"},
 	"troupe.block_production": {kind: kString, choices: []string{"instant", "interval", "manual"},
 		doc: "when a node that is the only block producer makes a block. `interval`: after each " +
 			"`consensus.min_block_production_delay`, as in neard. `instant`: also at once while a transaction " +

@@ -78,6 +78,10 @@ type Options struct {
 	Trust bool
 	// Grow adds records to the genesis state of a new chain. nil: no records are added.
 	Grow func(*engine.GenesisState)
+	// SignFrom is the height from which the validator's key signs, instead of waiting if it is new to
+	// the data folder. 0: a new key waits as config.json says. Only a height above all that the key
+	// has signed on other machines is safe.
+	SignFrom primitives.Height
 	// Checkpoint is a block that the stored chain must contain. Zero: no check.
 	Checkpoint primitives.Hash
 	// Compiler starts a child of this binary that calls vm.ServeCompiler. The zero value compiles
@@ -342,7 +346,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if no.Network, err = h.networkOptions(ports.network); err != nil {
 			return err
 		}
-		if no.Validator, err = h.validatorOptions(); err != nil {
+		if no.Validator, err = h.validatorOptions(o.SignFrom); err != nil {
 			return err
 		}
 		if no.Validator == nil && hold.scheduled && hm.ValidatorKey == nil && !h.Engine.GenesisOnly() {
@@ -405,7 +409,7 @@ func (h *Daemon) openBackend(o *Options, undo *[]func()) {
 	}})
 	*undo = append(*undo, h.views.Close)
 	h.back = backend.New(backend.Options{
-		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, Version: o.Version, RPCAddr: c.RPC.Addr,
+		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, KeyWait: h.keyWaitView, Version: o.Version, RPCAddr: c.RPC.Addr,
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Control: sandboxControl{&h.Instance},
 		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})

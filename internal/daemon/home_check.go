@@ -1,8 +1,12 @@
 package daemon
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 
+	"github.com/troupe-chain/troupe/actors/validator"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
@@ -21,8 +25,35 @@ func CheckHome(dir string) *home.Report {
 	}
 	if err := beginInMemory(dir); err != nil {
 		r.Errors = append(r.Errors, strings.Split(err.Error(), "\n")...)
+		return r
+	}
+	if text, err := keyWaitWarning(dir); err != nil {
+		r.Errors = append(r.Errors, err.Error())
+	} else if text != "" {
+		r.Warnings = append(r.Warnings, text)
 	}
 	return r
+}
+
+// keyWaitWarning says for how long the validator key of a home folder would sign nothing. The result
+// is empty if the key would sign at once.
+func keyWaitWarning(dir string) (string, error) {
+	hm, err := home.Load(dir)
+	if err != nil || hm.ValidatorKey == nil || networkAddr(&hm.Config.Network) == "" {
+		return "", err
+	}
+	blocks := hm.KeyWait(hm.Config)
+	row, err := validator.ReadRow(filepath.Join(hm.Paths.Data, signedFile))
+	if err != nil {
+		return "", err
+	}
+	key := hm.ValidatorKey
+	known, err := consensus.IsKnownKey(row, key.AccountID, key.PublicKey())
+	if err != nil || known || blocks == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%s: the key of %s is new to %s: it signs nothing for %d new blocks (docs/operate/upgrade.md)",
+		hm.Paths.ValidatorKey, key.AccountID, hm.Paths.Data, blocks), nil
 }
 
 func beginInMemory(dir string) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/blocksync"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/statesync"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
@@ -120,8 +121,8 @@ const followsFile = "follows"
 
 // validatorOptions returns the options of a validator that produces blocks together with other
 // validators. validatorOptions returns nil if this node has no validator key, is the only
-// validator, or has to sync the state of a later block first.
-func (h *Daemon) validatorOptions() (*validator.Options, error) {
+// validator, or has to sync the state of a later block first. from is Options.SignFrom.
+func (h *Daemon) validatorOptions(from primitives.Height) (*validator.Options, error) {
 	key := h.home.ValidatorKey
 	if key == nil || h.Engine.GenesisOnly() { // after the state sync, the node starts again
 		return nil, nil
@@ -148,8 +149,18 @@ func (h *Daemon) validatorOptions() (*validator.Options, error) {
 		return nil, err
 	}
 	h.withOthers, h.key = true, h.validatorKey
-	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, Journal: filepath.Join(h.home.Paths.Data, signedFile), Verifier: h.signed,
+	return &validator.Options{Account: key.AccountID, Key: key.SecretKey,
+		KeyWait: consensus.KeyWait{Blocks: h.home.KeyWait(h.home.Config), From: from}, Journal: filepath.Join(h.home.Paths.Data, signedFile), Verifier: h.signed,
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
+}
+
+// keyWaitView returns how long the validator's key signs nothing, or nil if it does not wait.
+func (h *Daemon) keyWaitView() *view.KeyWait {
+	w := h.Node.KeyWaiting()
+	if w.Key == "" {
+		return nil
+	}
+	return &view.KeyWait{From: w.From, Left: w.Left}
 }
 
 // shadowOptions returns the options of a follower whose tracked shards change. Such a follower runs

@@ -40,6 +40,13 @@ func (h *Instance) Obstacle() string {
 		default:
 			key = now
 		}
+		switch w := h.Node.KeyWaiting(); {
+		case w.Key == "":
+		case w.From == 0:
+			return fmt.Sprintf("the key of %s is new to this data folder: it signs nothing for %d blocks, counted from the next new block", key.AccountID, w.Left)
+		default:
+			return fmt.Sprintf("the key of %s is new to this data folder: it signs nothing up to block %d", key.AccountID, w.From)
+		}
 	}
 	if key == nil {
 		if h.feeds != nil {

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
@@ -36,7 +37,7 @@ func (l *live) blocksLimit() uint64   { return l.config.Load().GCBlocksLimit }
 
 // liveKeys are the keys of config.json that a running node applies.
 var liveKeys = func() map[string]bool {
-	keys := map[string]bool{"gc_blocks_limit": true, "troupe.gc_min_age": true, "troupe.rpc.api_keys": true}
+	keys := map[string]bool{"gc_blocks_limit": true, "troupe.gc_min_age": true, "troupe.rpc.api_keys": true, keyWaitKey: true}
 	for i := range limits.Table {
 		if r := &limits.Table[i]; r.Address != nil { // the limit is per client address
 			keys["troupe.rpc."+r.Key] = true
@@ -44,6 +45,9 @@ var liveKeys = func() map[string]bool {
 	}
 	return keys
 }()
+
+// keyWaitKey is the key of config.json with the wait of a new validator key.
+const keyWaitKey = "troupe.validator.new_key_wait_blocks"
 
 // LiveKeys returns the keys of config.json that a running node applies, sorted.
 func LiveKeys() []string { return slices.Sorted(maps.Keys(liveKeys)) }
@@ -86,7 +90,7 @@ func (h *Daemon) Reload() (*Reloaded, error) {
 		}
 		r.Taken = append(r.Taken, key)
 	}
-	rekey, err := h.reloadKey(r)
+	rekey, err := h.reloadKey(r, next)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +99,7 @@ func (h *Daemon) Reload() (*Reloaded, error) {
 		return r, nil
 	}
 	taken := *old
-	taken.GCMinAge, taken.GCBlocksLimit = next.GCMinAge, next.GCBlocksLimit
+	taken.GCMinAge, taken.GCBlocksLimit, taken.NewKeyWait = next.GCMinAge, next.GCBlocksLimit, next.NewKeyWait
 	if h.server != nil && next.RPC != nil {
 		if err := h.server.Reload(rpcLimits(next.RPC), next.RPC.APIKeys); err != nil {
 			return nil, err
@@ -122,8 +126,9 @@ func (h *Daemon) validatorKey() *primitives.KeyFile {
 // If the key belongs to the same account, the node signs with it after take. In two cases the node
 // signs nothing after take: the file is missing, as after a move to another machine, or the file
 // names a different account. A change of the account needs a restart, because the signing journal
-// belongs to the folder.
-func (h *Daemon) reloadKey(r *Reloaded) (take func(), err error) {
+// belongs to the folder. A key that is new to the folder waits as next says, also if only that has
+// changed.
+func (h *Daemon) reloadKey(r *Reloaded, next *config.Config) (take func(), err error) {
 	nothing := func() {}
 	own, was, path := h.home.ValidatorKey, h.validatorKey(), h.home.Paths.ValidatorKey
 	if path == "" {
@@ -149,7 +154,8 @@ func (h *Daemon) reloadKey(r *Reloaded) (take func(), err error) {
 	case !same:
 		r.Taken = append(r.Taken, name)
 	}
-	if same {
+	wait := consensus.KeyWait{Blocks: h.home.KeyWait(next)}
+	if same && (key == nil || key.AccountID != own.AccountID || !slices.Contains(r.Taken, keyWaitKey)) {
 		return nothing, nil
 	}
 	return func() {
@@ -157,11 +163,14 @@ func (h *Daemon) reloadKey(r *Reloaded) (take func(), err error) {
 		if key != nil && key.AccountID == own.AccountID {
 			secret = key.SecretKey
 		}
-		h.Node.Rekey(secret)
+		h.Node.Rekey(secret, wait)
+		if same {
+			return
+		}
 		h.live.key.Store(&validatorKey{key})
 		switch {
 		case !secret.IsZero():
-			h.log.Infof("%s now signs with %s", own.AccountID, key.PublicKey())
+			h.log.Infof("%s now has the key %s", own.AccountID, key.PublicKey())
 		case key == nil:
 			h.log.Warnf("%s was removed: %s signs nothing any more", name, own.AccountID)
 		default:

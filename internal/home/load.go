@@ -61,6 +61,18 @@ func load(dir string, runs bool) (*Home, error) {
 	return h, err
 }
 
+// KeyWait returns for how many blocks a validator key that is new to the data folder signs nothing,
+// with the configuration c.
+func (h *Home) KeyWait(c *config.Config) primitives.Height {
+	switch {
+	case c.NewKeyWait != nil:
+		return primitives.Height(*c.NewKeyWait)
+	case public(h.Genesis.ChainID) && !exists(filepath.Join(h.Paths.Dir, ForkFile)):
+		return primitives.Height(h.Genesis.EpochLength)
+	}
+	return 0
+}
+
 // joinPublicNetwork turns the network on for a public chain, unless config.json says otherwise: the
 // chain's blocks come only from peers. A fork and a replica get their blocks from other sources.
 func (h *Home) joinPublicNetwork() {

@@ -32,6 +32,9 @@ type Status struct {
 	// Halted is set if the node takes no blocks. Our own; left out if nil.
 	Halted  *Halted
 	Replica *Replica // nil: not a replica. Our own; left out if nil
+	// KeyWait is set while the validator's key signs nothing because it is new to the node. Our own;
+	// left out if nil.
+	KeyWait *KeyWait
 	// Upgrade is set if this node does not support the next epoch's protocol version. Our own; left
 	// out if nil.
 	Upgrade *Upgrade
@@ -49,6 +52,20 @@ func appendUpgrade(b []byte, u *Upgrade) []byte {
 	}
 	b = appendUint(append(b, `,"upgrade_needed":{"height":`...), u.Height)
 	return append(appendUint(append(b, `,"version":`...), u.Version), '}')
+}
+
+// KeyWait is how long a validator's key signs nothing.
+type KeyWait struct {
+	From primitives.Height // height of the head at which it begins to sign; 0: not known yet
+	Left primitives.Height // number of heights until then
+}
+
+func appendKeyWait(b []byte, w *KeyWait) []byte {
+	if w == nil {
+		return b
+	}
+	b = appendUint(append(b, `,"key_wait":{"blocks_left":`...), w.Left)
+	return append(appendUint(append(b, `,"from_height":`...), w.From), '}')
 }
 
 // Replica is how far a replica is behind its writer.
@@ -125,7 +142,7 @@ func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	}
 	b = AppendString(append(b, `{"chain_id":`...), s.ChainID)
 	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
-	b = appendHalted(b, s.Halted)
+	b = appendKeyWait(appendHalted(b, s.Halted), s.KeyWait)
 	b = appendUint(append(b, `,"latest_protocol_version":`...), s.LatestProtocolVersion)
 	b = appendMocked(b, s.Mocked)
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated; the same as validator_public_key
@@ -185,7 +202,8 @@ func appendStatusStruct(b []byte, s *Status) []byte {
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey)
 	b = strconv.AppendInt(append(b, `,"uptime_sec":`...), s.UptimeSeconds, 10)
 	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
-	b = appendReplica(appendHalted(appendProgress(appendMocked(b, s.Mocked), s.Progress), s.Halted), s.Replica)
+	b = appendHalted(appendProgress(appendMocked(b, s.Mocked), s.Progress), s.Halted)
+	b = appendKeyWait(appendReplica(b, s.Replica), s.KeyWait)
 	return append(appendUpgrade(b, s.Upgrade), '}')
 }
 

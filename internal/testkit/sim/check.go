@@ -347,14 +347,20 @@ func (c *checks) ended() bool {
 	}
 	low := ^primitives.Height(0)
 	for _, n := range w.nodes {
+		if n.retired {
+			continue
+		}
 		if n.core == nil {
 			return false
 		}
 		low = min(low, n.engine.Final().Height)
 	}
 	if c.ending == 0 {
-		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) && (!w.s.Keys || c.rekeyed >= w.s.Nodes) {
+		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) && (!w.s.Keys || c.rekeyed >= w.s.Nodes) && (!w.s.Twin || c.signs.twin) {
 			for _, n := range w.nodes { // blocks up to the highest head may lack chunks because of the last fault
+				if n.retired {
+					continue
+				}
 				c.ending = max(c.ending, n.engine.Head().Height())
 			}
 			w.load.stopped = true

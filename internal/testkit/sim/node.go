@@ -64,8 +64,10 @@ type node struct {
 	disk    *storage.MemDisk
 	gate    *gate
 	key     primitives.SecretKey
-	signed  []byte // encoded consensus.Signatures, as on disk
-	life    int    // incremented at each start and stop; events of an earlier life are ignored
+	wait    primitives.Height // number of heights for which a new key signs nothing
+	retired bool              // the node has stopped for good
+	signed  []byte            // encoded consensus.Signatures, as on disk
+	life    int               // incremented at each start and stop; events of an earlier life are ignored
 
 	engine    *engine.Engine
 	store     *storage.Store
@@ -187,14 +189,18 @@ func (n *node) start() error {
 	if n.misbehaves() && !w.s.Anchors && w.chance(500) {
 		planted |= consensus.PlantedEndorse // the node endorses chunks without checking them
 	}
-	signed := n.signed
+	signed, wait := n.signed, consensus.KeyWait{Blocks: n.wait}
+	if w.o.Bug.Bit&consensus.PlantedNoWait != 0 {
+		wait = consensus.KeyWait{}
+	}
 	if w.o.Bug.Bit&consensus.PlantedForget != 0 {
 		signed = nil
 	}
 	n.counters = append(n.counters, new(consensus.Counters))
 	n.core, err = consensus.New(consensus.Options{
 		Engine: prompt{n.engine, n}, HeaderChain: n.engine.HeaderChain(), Witnesses: witnessChecks{n}, Account: n.account, Key: n.key,
-		Delays: delays, Signed: signed, Verifier: cachedVerifier{}, Random: draws.IntN, Hooks: consensus.Hooks{Planted: planted},
+		KeyWait: wait,
+		Delays:  delays, Signed: signed, Verifier: cachedVerifier{}, Random: draws.IntN, Hooks: consensus.Hooks{Planted: planted},
 		Eager: w.s.Eager, Holds: w.holds(), Counters: n.counters[len(n.counters)-1],
 	}, w.now)
 	if err != nil {

@@ -34,6 +34,7 @@ var Bugs = []Bug{
 	{"skip", "a validator endorses a block at a height that it has skipped", consensus.PlantedSkip, "cuts", nil, nil, nil, nil},
 	{"orphans", "orphans are dropped, and their parents are not requested", consensus.PlantedOrphans, "cuts", nil, nil, nil, nil},
 	{"forward", "chunk parts are neither forwarded nor sent on request", consensus.PlantedNoForward, "calm", nil, nil, nil, nil},
+	{"twin", "a key that another node used signs at once", consensus.PlantedNoWait, "twin", nil, nil, nil, nil},
 	{"receipts", "all nodes apply receipts twice", 0, "calm", func(_ *node, in *apply.Input) {
 		in.Incoming = append(in.Incoming, in.Incoming...)
 	}, nil, nil, nil},

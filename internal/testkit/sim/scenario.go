@@ -54,6 +54,7 @@ type Scenario struct {
 	Away    [2]int64 // time for which the last node is down; it goes down once, in the first ten seconds; zero: never
 	Joiner  bool     // an additional node becomes a validator by staking
 	Keys    bool     // validators change their signing keys
+	Twin    bool     // the last validator moves to another node with the same key
 	Leaver  bool     // the fourth validator is down for epochs, is kicked out, stakes again and returns
 	Eager   bool     // blocks are produced as fast as possible (troupe.network.pace eager)
 
@@ -171,6 +172,11 @@ var Scenarios = []Scenario{
 		func(s *Scenario) {
 			s.Universal, s.Nodes, s.Blind, s.Drop, s.Double, s.Late, s.Crashes, s.Blocks = true, 6, 2, 20, 20, 10, 4, 60
 		}),
+	scenario("twin",
+		"a validator moves to an empty node with the same key, which waits before it signs; at times both nodes run; nodes crash",
+		func(s *Scenario) {
+			s.Twin, s.Crashes, s.Late, s.Double, s.Epoch, s.Blocks = true, 4, 5, 20, 120, 50
+		}),
 }
 
 // scenario returns the default scenario, changed by change. The default has four validators, four
@@ -224,6 +230,9 @@ func (w *World) plan() {
 	}
 	if s.Keys {
 		w.changeKeys()
+	}
+	if s.Twin {
+		w.moveValidator()
 	}
 	if s.Joiner {
 		n := w.nodes[s.Nodes]
@@ -298,6 +307,9 @@ func (w *World) crashFor(n *node, d int64) {
 
 func (w *World) startIn(n *node, d int64) {
 	w.after(d, func() {
+		if n.retired {
+			return
+		}
 		if err := n.start(); err != nil {
 			w.check.fail("%s: the restart failed: %v", n.name, err)
 		}
@@ -316,7 +328,7 @@ func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 	if blocks != 0 {
 		s.Blocks = primitives.Height(blocks)
 	}
-	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Joiner && s.Nodes == len(names) ||
+	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || (s.Joiner || s.Twin) && s.Nodes == len(names) ||
 		s.Byzantine && s.Nodes < 4 || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
 		return fmt.Errorf("sim: scenario %s cannot run with %d nodes (%d of them without state) and %d shards: it "+
 			"needs more nodes than that, at most %d, and 1 to 26 shards", s.Name, s.Nodes, s.Blind, s.Shards, len(names))

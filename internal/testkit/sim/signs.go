@@ -14,6 +14,7 @@ type signs struct {
 	chunks map[chunkKey]primitives.Hash
 	judged map[chunkKey]primitives.Hash
 	votes  map[primitives.AccountID]*voted
+	twin   bool                     // the second node of Scenario.Twin has signed
 	honest map[primitives.Hash]bool // hashes of the blocks and chunks that honest nodes produced
 }
 
@@ -52,6 +53,10 @@ func (s *signs) made(refused error) bool {
 }
 
 func (s *signs) said(n *node, m consensus.Message) {
+	if s.c.w.s.Twin && n.index == s.c.w.s.Nodes {
+		a, ok := m.(*primitives.Approval)
+		s.twin = s.twin || ok && a.AccountID == n.account
+	}
 	switch m := m.(type) {
 	case *primitives.Block:
 		k, hash := blockKey{m.Header.EpochID, m.Header.Height}, m.Hash()
@@ -67,12 +72,12 @@ func (s *signs) said(n *node, m consensus.Message) {
 		s.within(n, m)
 	case *primitives.PartialChunk: // only the chunk producer sends a partial chunk
 		hash := m.Header.ChunkHash()
-		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "produced")
+		s.once(s.chunks, chunkKey{n.account, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "produced")
 		s.honest[hash] = true
 	case *primitives.ChunkEndorsement:
 		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated, m.Metadata.EpochID}, m.ChunkHash, "endorsed")
 	case *primitives.Approval:
-		if m.AccountID == n.name {
+		if m.AccountID == n.account {
 			s.vote(m)
 		}
 	}

@@ -238,6 +238,11 @@ func (w *World) build() error {
 	if s.Joiner {
 		w.add(newNode(w, s.Nodes, names[s.Nodes], names[s.Nodes]))
 	}
+	if s.Twin {
+		n := newNode(w, s.Nodes, names[s.Nodes], names[s.Nodes-1])
+		n.key, n.wait = secretOf(n.account), twinWait
+		w.add(n)
+	}
 	for i := range s.Followers {
 		w.add(newNode(w, len(w.nodes), primitives.AccountID(fmt.Sprint("rpc", i)), ""))
 	}
@@ -246,7 +251,10 @@ func (w *World) build() error {
 			return err
 		}
 	}
-	for _, n := range w.nodes {
+	for i, n := range w.nodes {
+		if s.Twin && i == s.Nodes {
+			continue // moveValidator starts it
+		}
 		if err := n.start(); err != nil {
 			return err
 		}
