@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
@@ -114,19 +116,22 @@ func (d ChunkPartsView) Cares(
 	account primitives.AccountID,
 	prev primitives.Hash,
 	shard primitives.ShardID,
-) (cares bool) {
-	_ = d.e.Epochs(func(m *epoch.Manager) error { // cares stays false on an error
-		id, err := m.EpochIDFromPrev(prev)
-		if err != nil {
-			return err
-		}
-		if cares, err = m.CaresAboutShard(id, account, shard); err != nil || cares {
-			return err
-		}
-		cares, err = m.CaresAboutShardNextEpoch(prev, account, shard)
+) bool {
+	list, err := d.Trackers(prev, shard)
+	return err == nil && slices.Contains(list, account)
+}
+
+// Trackers returns the validators that produce chunks of a shard in the epoch of prev's child or in
+// the next epoch. A validator may occur repeatedly.
+func (d ChunkPartsView) Trackers(
+	prev primitives.Hash,
+	shard primitives.ShardID,
+) (list []primitives.AccountID, err error) {
+	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
+		list, err = m.ShardTrackers(prev, shard)
 		return err
 	})
-	return cares
+	return list, err
 }
 
 // Holds returns whether this node holds a shard's state for children of prev. It returns ErrUnknown

@@ -105,10 +105,11 @@ type Producers interface {
 
 // Tracking says which nodes track a shard.
 type Tracking interface {
-	// Cares returns whether an account produces chunks of a shard in the epoch of prev's children
-	// or in the next epoch. Holds returns whether this node tracks the shard in one of these two
-	// epochs. Holds returns an error if prev is unknown.
-	Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) bool
+	// Trackers returns the accounts that produce chunks of a shard in the epoch of prev's children
+	// or in the next epoch. The result depends only on these two epochs. An account may occur
+	// repeatedly. Holds returns whether this node tracks the shard in one of these two epochs.
+	// Trackers and Holds return an error if prev is unknown.
+	Trackers(prev primitives.Hash, shard primitives.ShardID) ([]primitives.AccountID, error)
 	Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error)
 }
 

@@ -71,8 +71,11 @@ type Pool struct {
 	byHeight map[primitives.Height][]*entry // entries by HeightCreated
 	low      primitives.Height              // lower bound of the entries' HeightCreated
 	// wants has the requested chunks by hash. A complete chunk is removed at the next tick.
-	wants        map[primitives.Hash]*entry
-	epochs       map[primitives.EpochID]*epochData  // recently used epochs
+	wants  map[primitives.Hash]*entry
+	epochs map[primitives.EpochID]*epochData // recently used epochs
+	// unions has the block producers of both epochs of a pair, without duplicates.
+	unions       map[[2]primitives.EpochID][]primitives.AccountID
+	trackers     map[trackersKey][]primitives.AccountID
 	forwards     map[primitives.Hash][]verifiedPart // forwarded parts of chunks without header
 	forwardOrder []primitives.Hash                  // keys of forwards, oldest first
 	forwardBytes int                                // total size of forwards in bytes
@@ -134,7 +137,8 @@ func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify fu
 	p := &Pool{
 		me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, bySlot: map[slot]primitives.Hash{},
 		byPrev: map[primitives.Hash][]*entry{}, byHeight: map[primitives.Height][]*entry{}, wants: map[primitives.Hash]*entry{},
-		epochs: map[primitives.EpochID]*epochData{}, forwards: map[primitives.Hash][]verifiedPart{},
+		epochs: map[primitives.EpochID]*epochData{}, unions: map[[2]primitives.EpochID][]primitives.AccountID{},
+		trackers: map[trackersKey][]primitives.AccountID{}, forwards: map[primitives.Hash][]verifiedPart{},
 		forwardSigners: map[primitives.Hash]primitives.AccountID{}, early: anchor.NewQueue[*primitives.PartialChunk](),
 	}
 	p.Count(new(anchor.Counters))

@@ -208,6 +208,54 @@ func TestForwardsBeforeHeaderAreUsed(t *testing.T) {
 	}
 }
 
+// TestTrackersAreLookedUpOncePerEpoch: a validator that forwards its parts of many chunks of a shard
+// looks up the trackers of the shard once in an epoch, and again in the next. It owns the second or
+// third part, depending on the epoch.
+func TestTrackersAreLookedUpOncePerEpoch(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, 1, 10, 0)
+	p, view := n.nodes[producers[2]], n.views[producers[2]]
+	view.trackers = producers[:2]
+	forwards := func(h primitives.Height) (to []primitives.AccountID) {
+		c, list := one(t, n, h, nil)
+		if _, err := p.Step(0, Head{Hash: primitives.Hash{byte(h)}, Height: h - 1}); err != nil {
+			t.Fatal(err)
+		}
+		before := view.lookups
+		out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[1:3]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if view.lookups > before+1 {
+			t.Errorf("chunk at %d: %d lookups", h, view.lookups-before)
+		}
+		for _, s := range out.Send {
+			to = append(to, s.To)
+		}
+		return to
+	}
+	view.epochs = map[primitives.Hash]primitives.EpochID{{11}: {2}, {12}: {2}}
+	view.later = n.layout
+	view.lookups = 0
+	for h := primitives.Height(4); h < 8; h++ {
+		if to := forwards(h); !slices.Equal(to, producers[:2]) {
+			t.Errorf("chunk at %d: forwarded to %v, want %v", h, to, producers[:2])
+		}
+	}
+	if view.lookups != 1 {
+		t.Errorf("%d lookups in the first epoch, want 1", view.lookups)
+	}
+	view.trackers = producers[3:]
+	for h := primitives.Height(11); h < 13; h++ {
+		if to := forwards(h); !slices.Contains(to, producers[3]) || slices.Contains(to, producers[1]) {
+			t.Errorf("chunk at %d: forwarded to %v, want %v", h, to, producers[3:])
+		}
+	}
+	if view.lookups != 2 {
+		t.Errorf("%d lookups in two epochs, want 2", view.lookups)
+	}
+}
+
 // TestSparingOmitsForwardsToFullOwners: with Sparing, a validator that owns enough parts to restore
 // the body gets no forwards.
 func TestSparingOmitsForwardsToFullOwners(t *testing.T) {

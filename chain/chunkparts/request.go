@@ -71,19 +71,15 @@ func (p *Pool) expectsForwards(id primitives.EpochID, ancestor primitives.Hash, 
 	if err == nil && next.AccountID == p.me {
 		return true, nil
 	}
-	list, lerr := p.chain.BlockProducers(id)
-	if lerr != nil || !slices.Contains(list, p.me) {
-		return false, errors.Join(err, lerr)
+	facts, ferr := p.epochDataOf(id)
+	if ferr != nil || !slices.Contains(facts.producers, p.me) {
+		return false, errors.Join(err, ferr)
 	}
 	if holds, herr := p.chain.Holds(ancestor, h.ShardID); herr != nil || holds {
-		return p.chain.Cares(p.me, ancestor, h.ShardID), errors.Join(err, herr)
-	}
-	facts, ferr := p.epochDataOf(id)
-	if ferr != nil {
-		return true, errors.Join(err, ferr)
+		return p.cares(p.me, ancestor, h.ShardID), errors.Join(err, herr)
 	}
 	held, herr := p.heldShards(facts.layout, ancestor)
-	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !p.chain.Cares(p.me, ancestor, s) }), errors.Join(err, herr)
+	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !p.cares(p.me, ancestor, s) }), errors.Join(err, herr)
 }
 
 // hasDataParts returns whether Sparing is set and an account owns enough parts to restore the body.
@@ -207,6 +203,10 @@ func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others b
 		return err
 	}
 	full = full || holds
+	facts, err := p.epochDataOf(id)
+	if err != nil {
+		return err
+	}
 	var main primitives.AccountID
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known && !others {
 		producer, err := p.chain.Maker(h.PrevBlockHash, h.ShardID)
@@ -218,11 +218,8 @@ func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others b
 		}
 	}
 	if main == "" {
-		list, err := p.chain.BlockProducers(id)
-		if err != nil {
-			return err
-		}
-		list = slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == p.me || !p.chain.Cares(a, ancestor, h.ShardID) })
+		trackers, _ := p.trackersOf(ancestor, h.ShardID)
+		list := slices.DeleteFunc(slices.Clone(facts.producers), func(a primitives.AccountID) bool { return a == p.me || !slices.Contains(trackers, a) })
 		if others := slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == e.want.lastAsked }); len(others) > 0 {
 			// Do not ask the validator of the last request again: it does not have the chunk yet. A
 			// validator that produces chunks of the shard only in the next epoch may get the chunk
@@ -234,10 +231,6 @@ func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others b
 		}
 	}
 	e.want.lastAsked = main
-	facts, err := p.epochDataOf(id)
-	if err != nil {
-		return err
-	}
 	requests := map[primitives.AccountID]*primitives.ChunkRequest{}
 	var order []primitives.AccountID
 	of := func(a primitives.AccountID) *primitives.ChunkRequest {

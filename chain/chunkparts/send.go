@@ -8,7 +8,8 @@ import (
 )
 
 // producers returns block producers without duplicates. next contains the producers of the epoch
-// after that of a block on prev. all contains the producers of next and of the block's own epoch.
+// after that of a block on prev. all contains the producers of next and of the epoch id. The caller
+// must not change them.
 func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next []primitives.AccountID, err error) {
 	this, err := p.epochDataOf(id)
 	if err != nil {
@@ -22,11 +23,16 @@ func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next
 	if err != nil {
 		return nil, nil, err
 	}
+	pair := [2]primitives.EpochID{id, following}
+	if all, ok := p.unions[pair]; ok {
+		return all, then.producers, nil
+	}
 	for _, a := range slices.Concat(this.producers, then.producers) {
 		if !slices.Contains(all, a) {
 			all = append(all, a)
 		}
 	}
+	p.unions[pair] = all
 	return all, then.producers, nil
 }
 
@@ -70,13 +76,17 @@ func (p *Pool) distribute(out *Out, m *Made) error {
 		}
 		at = &primitives.PartialChunkAnchor{PrevPrevBlock: parent, EpochID: id}
 	}
+	trackers := make([][]primitives.AccountID, len(proofs))
+	for i := range proofs {
+		trackers[i], _ = p.trackersOf(h.PrevBlockHash, proofs[i].To)
+	}
 	for _, to := range all {
 		if to == p.me {
 			continue
 		}
 		c := &primitives.PartialChunk{Header: *h, Parts: of[to], Anchor: at}
-		for _, r := range proofs {
-			if p.chain.Cares(to, h.PrevBlockHash, r.To) {
+		for i, r := range proofs {
+			if slices.Contains(trackers[i], to) {
 				c.Receipts = append(c.Receipts, r)
 			}
 		}
@@ -111,8 +121,9 @@ func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID
 	if err != nil {
 		return false, err
 	}
+	trackers, _ := p.trackersOf(h.PrevBlockHash, h.ShardID)
 	for _, a := range accounts {
-		cares := slices.Contains(all, a) && p.chain.Cares(a, h.PrevBlockHash, h.ShardID)
+		cares := slices.Contains(all, a) && slices.Contains(trackers, a)
 		if a != p.me && facts.parts[a] < p.rs.DataParts() && !cares && a != next.AccountID {
 			return false, nil
 		}
@@ -149,9 +160,13 @@ func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []pri
 	if err != nil {
 		return err
 	}
-	to := slices.DeleteFunc(all, func(a primitives.AccountID) bool {
-		return a == p.me || p.hasDataParts(facts, a) || !p.chain.Cares(a, prev, h.ShardID)
-	})
+	trackers, _ := p.trackersOf(prev, h.ShardID)
+	var to []primitives.AccountID
+	for _, a := range all {
+		if a != p.me && !p.hasDataParts(facts, a) && slices.Contains(trackers, a) {
+			to = append(to, a)
+		}
+	}
 	next, err := p.nextProducer(id, h)
 	if err != nil {
 		return err

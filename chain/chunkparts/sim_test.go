@@ -46,12 +46,15 @@ type nodeView struct {
 	stored  map[primitives.Hash]*primitives.Chunk
 	kept    map[primitives.Hash]*primitives.PartialChunk
 	reads   int                // number of calls of Stored
+	lookups int                // number of calls of Trackers
 	unknown error              // error that Holds returns
 	odd     primitives.ShardID // shard for which Producer and Maker return oddly, if that is not nil
 	oddly   error
 	epochs  map[primitives.Hash]primitives.EpochID // epoch of the children of a block; missing: {1}
 	later   primitives.ShardLayout                 // shard layout of epoch {2}, if it differs
 	more    []primitives.ShardID                   // additional tracked shards
+	// trackers replaces the result of Trackers. nil: it depends on the shard.
+	trackers []primitives.AccountID
 }
 
 func (e *nodeView) Epoch(prev primitives.Hash) (primitives.EpochID, bool) {
@@ -150,12 +153,17 @@ func (e *nodeView) ProducerAt(k primitives.ChunkKey, at primitives.ChunkAnchor) 
 func (e *nodeView) BlockProducers(primitives.EpochID) ([]primitives.AccountID, error) {
 	return slices.Clone(producers), nil
 }
-func (e *nodeView) Cares(a primitives.AccountID, _ primitives.Hash, s primitives.ShardID) bool {
-	i := slices.Index(producers, a)
-	return i == int(s)%4 || i == int(s+1)%4
+func (e *nodeView) Trackers(_ primitives.Hash, s primitives.ShardID) ([]primitives.AccountID, error) {
+	if e.lookups++; e.trackers != nil {
+		return e.trackers, nil
+	}
+	return shardTrackers(s), nil
 }
-func (e *nodeView) Holds(prev primitives.Hash, s primitives.ShardID) (bool, error) {
-	return e.me == "" || e.Cares(e.me, prev, s) || slices.Contains(e.more, s), e.unknown
+func shardTrackers(s primitives.ShardID) []primitives.AccountID {
+	return []primitives.AccountID{producers[s%4], producers[(s+1)%4]}
+}
+func (e *nodeView) Holds(_ primitives.Hash, s primitives.ShardID) (bool, error) {
+	return e.me == "" || slices.Contains(shardTrackers(s), e.me) || slices.Contains(e.more, s), e.unknown
 }
 func (e *nodeView) Stored(hash primitives.Hash) *primitives.Chunk {
 	e.reads++

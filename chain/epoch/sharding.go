@@ -102,21 +102,9 @@ func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.Acco
 // result is false for a shard that does not exist in the next epoch.
 func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primitives.AccountID,
 	shard primitives.ShardID) (bool, error) {
-	id, err := m.NextEpochIDFromPrev(parent)
+	id, shards, err := m.nextShards(parent, shard)
 	if err != nil {
 		return false, err
-	}
-	changes, err := m.WillShardLayoutChange(parent)
-	if err != nil {
-		return false, err
-	}
-	shards := []primitives.ShardID{shard}
-	if changes {
-		next, err := m.ShardLayout(id)
-		if err != nil {
-			return false, err
-		}
-		shards, _ = next.Children(shard)
 	}
 	for _, s := range shards {
 		if cares, err := m.CaresAboutShard(id, account, s); err != nil || cares {
@@ -124,6 +112,51 @@ func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primi
 		}
 	}
 	return false, nil
+}
+
+// nextShards returns the epoch after that of parent's children, and what a shard of the layout of
+// parent's children is there: the shard itself, its children if the shard is split, or no shard.
+func (m *Manager) nextShards(parent primitives.Hash,
+	shard primitives.ShardID) (id primitives.EpochID, shards []primitives.ShardID, err error) {
+	if id, err = m.NextEpochIDFromPrev(parent); err != nil {
+		return id, nil, err
+	}
+	changes, err := m.WillShardLayoutChange(parent)
+	if err != nil || !changes {
+		return id, []primitives.ShardID{shard}, err
+	}
+	next, err := m.ShardLayout(id)
+	if err != nil {
+		return id, nil, err
+	}
+	shards, _ = next.Children(shard)
+	return id, shards, nil
+}
+
+// ShardTrackers returns the accounts that are chunk producers of a shard in the epoch of parent's
+// children or in the epoch after it (CaresAboutShard, CaresAboutShardNextEpoch). An account may
+// occur repeatedly. Errors: ErrSharding.
+func (m *Manager) ShardTrackers(parent primitives.Hash, shard primitives.ShardID) ([]primitives.AccountID, error) {
+	id, err := m.EpochIDFromPrev(parent)
+	if err != nil {
+		return nil, err
+	}
+	list, err := m.ChunkProducersForShard(id, shard)
+	if err != nil {
+		return nil, err
+	}
+	id, shards, err := m.nextShards(parent, shard)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range shards {
+		next, err := m.ChunkProducersForShard(id, s)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, next...)
+	}
+	return list, nil
 }
 
 // CanReshard returns whether a split may be decided in the epoch of a recorded block. At least
