@@ -40,7 +40,7 @@ func (w *World) reach(t *testing.T, h primitives.Height) {
 		if low >= h {
 			return
 		}
-		if w.check.violation != nil || w.agenda.Len() == 0 || w.now > limit {
+		if w.check.violation != nil || len(w.agenda) == 0 || w.now > limit {
 			t.Fatalf("at %d: %v, %s", low, w.check.violation, w.where())
 		}
 		w.next()

@@ -182,6 +182,7 @@ func (n *node) start() error {
 		return err
 	}
 	n.life++
+	w.check.changed = true
 	n.offers = n.engine.Snapshots().Served()
 	n.folded, n.adopts, n.stash, n.failed, n.wake = n.engine.Final().Height, 0, nil, nil, 0
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
@@ -224,6 +225,7 @@ func (n *node) stop() {
 	}
 	n.core = nil
 	n.life++
+	n.w.check.changed = true
 	n.gate.set(false, true)
 	if n.schedule != nil {
 		for _, q := range n.questions { // end all requests; Close would wait for them, and other nodes no longer answer
@@ -252,6 +254,7 @@ func (n *node) crash() {
 // above.
 func (n *node) flush() {
 	w := n.w
+	w.check.changed = true
 	n.gate.set(true, false)
 	list, err := n.engine.Flush()
 	n.stash, n.adopts = append(n.stash, list...), 0

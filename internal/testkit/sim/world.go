@@ -2,7 +2,6 @@ package sim
 
 import (
 	"bytes"
-	"container/heap"
 	"crypto/sha256"
 	"fmt"
 	"hash"
@@ -75,20 +74,47 @@ type happening struct {
 	do  func()
 }
 
+// agenda is a heap of happenings in which each has up to four children. It is written out because
+// container/heap allocates memory for each event.
 type agenda []happening
 
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, k int) bool {
+func (a agenda) before(i, k int) bool {
 	return a[i].at < a[k].at || a[i].at == a[k].at && a[i].seq < a[k].seq
 }
-func (a agenda) Swap(i, k int) { a[i], a[k] = a[k], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(happening)) }
-func (a *agenda) Pop() any {
-	old := *a
-	x := old[len(old)-1]
-	old[len(old)-1] = happening{}
-	*a = old[:len(old)-1]
-	return x
+
+func (a *agenda) push(x happening) {
+	*a = append(*a, x)
+	h := *a
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 4
+		if !h.before(i, parent) {
+			return
+		}
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
+	}
+}
+
+// pop removes the first happening. The agenda must not be empty.
+func (a *agenda) pop() happening {
+	h := *a
+	first, last := h[0], len(h)-1
+	h[0], h[last] = h[last], happening{}
+	h = h[:last]
+	*a = h
+	for i := 0; ; {
+		least := i
+		for k := 4*i + 1; k <= min(4*i+4, last-1); k++ {
+			if h.before(k, least) {
+				least = k
+			}
+		}
+		if least == i {
+			return first
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
 }
 
 // World is one simulated cluster.
@@ -308,7 +334,7 @@ func (w *World) close() {
 // at schedules do for virtual time t, or for now if t has passed.
 func (w *World) at(t int64, do func()) {
 	w.seq++
-	heap.Push(&w.agenda, happening{max(t, w.now), w.seq, do})
+	w.agenda.push(happening{max(t, w.now), w.seq, do})
 }
 
 func (w *World) after(d int64, do func()) { w.at(w.now+d, do) }
@@ -316,7 +342,7 @@ func (w *World) after(d int64, do func()) { w.at(w.now+d, do) }
 // run handles events until the end of the scenario, a violation, or the time limit.
 func (w *World) run() {
 	limit := begin + w.s.Limit
-	for w.agenda.Len() > 0 && w.check.violation == nil {
+	for len(w.agenda) > 0 && w.check.violation == nil {
 		w.next()
 		if w.check.ended() {
 			w.check.atEnd()
@@ -331,7 +357,7 @@ func (w *World) run() {
 
 // next advances the virtual time to the next event and runs it.
 func (w *World) next() {
-	h := heap.Pop(&w.agenda).(happening)
+	h := w.agenda.pop()
 	w.now = h.at
 	w.result.Events++
 	h.do()
