@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type simulation struct {
 	blocks        uint64
 	workers       int
 	trace         string
+	profile       string
 }
 
 func newSim(*app) *cobra.Command {
@@ -46,7 +48,7 @@ For a seed that fails, sim prints the last events and the command that reproduce
 Scenarios (where nothing else is mentioned: four validators that track all shards, four shards,
 epochs of 20 blocks):
 ` + scenarioList(sim.Scenarios) + `
-Networks, which only --scenario chooses, with a minute or more for each seed:
+Networks, which only --scenario chooses, with some twenty seconds of one core for each seed:
 ` + scenarioList(sim.Networks) + `
 Bugs for --plant:
 ` + bugList(),
@@ -65,6 +67,7 @@ Bugs for --plant:
 	f.Uint64Var(&o.blocks, "blocks", 0, "final blocks after which the load ends (default: the scenario's)")
 	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "seeds to run in parallel")
 	f.StringVar(&o.trace, "trace", "", "write all events to this file; only with --seeds 1")
+	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile to this file")
 	f.StringVar(&o.bug, "plant", "", "run with this deliberate bug in the nodes, to check that sim finds it")
 	return c
 }
@@ -138,12 +141,23 @@ func (o *simulation) again(seed uint64, scenario string) string {
 	return c + " --trace trace.txt"
 }
 
-func (o *simulation) run(cmd *cobra.Command) error {
+func (o *simulation) run(cmd *cobra.Command) (err error) {
 	if _, err := o.options(o.from); err != nil {
 		return err
 	}
 	if o.trace != "" && o.seeds != 1 {
 		return usagef("--trace needs --seeds 1, and --seeds is %d", o.seeds)
+	}
+	if o.profile != "" {
+		f, err := os.Create(o.profile)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	var (

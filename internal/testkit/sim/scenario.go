@@ -17,6 +17,7 @@ type Scenario struct {
 	Epoch         primitives.Height // blocks in an epoch
 	Fold          primitives.Height // final blocks between two advances of the flat head
 	Blocks        primitives.Height // number of final blocks before the load stops
+	Settle        primitives.Height // number of final blocks after the load within which all receipts must be applied; 0: 14
 	Load          int               // transactions per second of virtual time
 	Limit         int64             // maximum duration of the run, which else fails
 	Patience      int64             // after the faults, the run fails if no block becomes final for this long
@@ -189,14 +190,29 @@ func scenario(name, doc string, change func(*Scenario)) Scenario {
 }
 
 // Networks lists scenarios with the numbers of validators, shards and parts of the public networks.
-// A run takes a minute or more, so no seed chooses one of them.
+// A seed takes as long as dozens of seeds of other scenarios, so no seed chooses one of them.
 var Networks = []Scenario{
-	scenario("mainnet", "a hundred validators, nine shards, 100 parts of a chunk; messages are lost, duplicated and delayed", func(s *Scenario) {
-		s.Nodes, s.Shards, s.Blocks, s.Drop, s.Double, s.Late = 100, 9, 20, 5, 5, 5
+	mainnet("mainnet-calm", "a hundred validators that track only the shards for which they produce chunks, nine shards, 68 mandates for each shard, 100 parts of a chunk, epochs of 10 blocks; one more node follows the chain; nothing goes wrong",
+		func(*Scenario) {}),
+	mainnet("mainnet-lossy", "as mainnet-calm; messages are lost, duplicated and delayed", func(s *Scenario) {
+		s.Drop, s.Double, s.Late = 60, 60, 30
+	}),
+	mainnet("mainnet-chaos", "as mainnet-calm; lost, duplicated and late messages, partitions, crashes and slow disks together", func(s *Scenario) {
+		s.Drop, s.Double, s.Late, s.Cuts, s.Crashes, s.SlowDisk = 40, 40, 20, 3, 15, 20
 	}),
 	scenario("testnet", "twenty validators, nine shards, 200 parts of a chunk; messages are lost, duplicated and delayed", func(s *Scenario) {
 		s.Nodes, s.Shards, s.Parts, s.Drop, s.Double, s.Late = 20, 9, 200, 20, 20, 10
 	}),
+}
+
+// mainnet returns a scenario with the numbers of mainnet, changed by change. It has some twenty
+// final blocks and crosses at least one boundary of epochs. Its faults last 12 s.
+func mainnet(name, doc string, change func(*Scenario)) Scenario {
+	return scenario(name, doc, func(s *Scenario) {
+		s.Nodes, s.Shards, s.Own, s.Followers = 100, 9, true, 1
+		s.Epoch, s.Blocks, s.Settle, s.Faults = 10, 8, 8, 12*second
+		change(s)
+	})
 }
 
 // ScenarioOf returns a scenario of Scenarios or Networks by its name. If the name is empty, the

@@ -53,6 +53,7 @@ type Result struct {
 	// Versions are the protocol versions of final blocks, ascending.
 	Versions []primitives.ProtocolVersion
 	Moves    int               // number of changes of a node's tracked shards
+	Supplies int               // number of final blocks after which all tokens were added up
 	Missed   int               // number of heights without a block, below the last final block
 	Gaps     int               // number of chunks that are missing in final blocks
 	LastGap  primitives.Height // height of the last final block with a missing chunk; 0: none
