@@ -52,6 +52,7 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 		c = n.forgeChunk(c)
 	}
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
+	n.counters.Chunks.Add(1)
 	n.stepParts(chunkparts.Made{Chunk: c, Body: coded})
 	err = n.showWitness(c)
 	// The state for the witness is missing after a restart, or if the shard was caught up after

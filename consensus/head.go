@@ -227,6 +227,7 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 	default:
 		hash := b.Hash()
 		n.produced[hash] = height
+		n.counters.Blocks.Add(1)
 		n.note(nil, "makes block %d %v on %d", height, short(hash), h.height)
 		n.sendPeer("", b)
 		n.block("", b)

@@ -208,6 +208,7 @@ type Counters struct {
 	Blocks    blockpool.Counters
 	Chunks    anchor.Counters // counts partial chunks
 	Witnesses anchor.Counters // counts witness parts, contract accesses and deployed code
+	Produced  ProductionCounters
 }
 
 // Node is the state machine of one validator, or of a node that only follows the chain. Not safe
@@ -224,6 +225,7 @@ type Node struct {
 	out         *Out
 	ownMessages []Send // messages of this validator to itself that were not handled yet
 	signed      *Signatures
+	counters    *ProductionCounters
 	unsaved     bool // this step has made a signature that is not in Out.Save yet
 	tracker     *doomslug.Tracker
 	head        *head
@@ -303,7 +305,9 @@ func New(o Options, now int64) (*Node, error) {
 			o.Verifier.Verify,
 		)
 	}
+	n.counters = new(ProductionCounters)
 	if o.Counters != nil {
+		n.counters = &o.Counters.Produced
 		n.parts.Count(&o.Counters.Chunks)
 		if n.witnesses != nil {
 			n.witnesses.Count(&o.Counters.Witnesses)
@@ -353,6 +357,7 @@ func (n *Node) step(now int64, what func()) Out {
 		what()
 		n.advance()
 	}
+	n.countHeights()
 	if n.fatal != nil {
 		n.out.Fatal, n.out.Send, n.out.Jobs = n.fatal, nil, nil
 	}
@@ -529,7 +534,9 @@ func (n *Node) receive(from Peer, m Message) {
 		switch err := n.votes.Add(m); {
 		case err == nil:
 			n.endorsed = n.now
+			n.countEndorsement(&m.Metadata, nil)
 		case !errors.Is(err, partialwitness.ErrKnown):
+			n.countEndorsement(&m.Metadata, err)
 			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
 		}
 	case *primitives.WitnessAck: // ignored, because acknowledgements serve only metrics

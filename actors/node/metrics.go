@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +24,19 @@ type stats struct {
 	// number of new chunks, and of transactions with an outcome in these chunks
 	chunks, converted atomic.Uint64
 	delayed           atomic.Pointer[[]Delayed]
+	// skipped is the number of missing chunks of blocks that became the head, by shard. A shard is
+	// added when it first misses a chunk, by a copy of the map.
+	skipped atomic.Pointer[map[primitives.ShardID]uint64]
+}
+
+// skip counts a missing chunk. Only one goroutine may call it at a time.
+func (s *stats) skip(id primitives.ShardID) {
+	all := map[primitives.ShardID]uint64{}
+	if p := s.skipped.Load(); p != nil {
+		maps.Copy(all, *p)
+	}
+	all[id]++
+	s.skipped.Store(&all)
 }
 
 func (s *stats) count(m *messages.BlockAccepted) {
@@ -37,6 +52,8 @@ func (s *stats) count(m *messages.BlockAccepted) {
 			s.chunks.Add(1)
 			s.transactions.Add(uint64(len(x.Chunk.Transactions)))
 			s.converted.Add(converted(x))
+		} else {
+			s.skip(x.ID)
 		}
 		s.outcomes.Add(uint64(len(x.Outcomes)))
 		for k := range x.Outcomes {
@@ -198,6 +215,13 @@ func (n *Node) Metrics(b []byte) []byte {
 			"The number of transactions processed successfully since starting this node", s.Converted},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
+	}
+	const skipped = "near_chunk_skipped_total"
+	b = fmt.Appendf(b, "# HELP %s Number of skipped chunks\n# TYPE %s counter\n", skipped, skipped)
+	if p := n.stats.skipped.Load(); p != nil {
+		for _, id := range slices.Sorted(maps.Keys(*p)) {
+			b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", skipped, id, (*p)[id])
+		}
 	}
 	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds Current delay until the transaction tracker knows a new request that waits for a transaction\n"+
 		"# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",

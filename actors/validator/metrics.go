@@ -1,10 +1,13 @@
 package validator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain/anchor"
+	"github.com/troupe-chain/troupe/consensus"
 )
 
 // Metrics appends the wait of the validator's key, and the counters of chunk messages that name an
@@ -56,5 +59,41 @@ func (l *Life) Metrics(b []byte) []byte {
 		keyWait, keyWait, keyWait, l.Waiting().Left)
 	gauges(waiting, "Messages about chunks that wait until the parent block of the chunk arrives", func(c *anchor.Counters) int64 { return c.Waiting.Load() })
 	gauges(bytes, "Total size of the messages that wait for the parent of their chunk", func(c *anchor.Counters) int64 { return c.WaitingBytes.Load() })
+	return l.produced(b)
+}
+
+// produced appends what the validator has produced and received, under nearcore's names.
+func (l *Life) produced(b []byte) []byte {
+	c := &l.Counters.Produced
+	for _, m := range []struct {
+		name, kind, help string
+		value            uint64
+	}{
+		{"near_block_produced_total", "counter", "Total number of blocks produced since starting this node", c.Blocks.Load()},
+		{"near_chunk_produced_total", "counter", "Total number of chunks produced since starting this node", c.Chunks.Load()},
+		{"near_largest_target_height", "gauge", "The largest height for which we sent an approval (or skip)", c.LargestTarget.Load()},
+		{"near_largest_approval_height", "gauge", "The largest height for which we've got at least one approval", c.LargestApproval.Load()},
+		{"near_largest_threshold_height", "gauge", "The largest height where we got enough approvals", c.LargestThreshold.Load()},
+		{"near_largest_final_height", "gauge", "Largest height for which we saw a block containing 1/2 endorsements in it", c.LargestFinal.Load()},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)
+	}
+	results := c.Endorsements()
+	sorted := slices.SortedFunc(maps.Keys(results), func(x, y consensus.EndorsementResult) int {
+		return cmp.Or(cmp.Compare(x.Shard, y.Shard), cmp.Compare(x.Reason, y.Reason))
+	})
+	const accepted, rejected = "near_chunk_endorsements_accepted", "near_chunk_endorsements_rejected"
+	b = fmt.Appendf(b, "# HELP %s Number of chunk endorsements which passed all validation checks and were included\n# TYPE %s counter\n", accepted, accepted)
+	for _, r := range sorted {
+		if r.Reason == "" {
+			b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", accepted, r.Shard, results[r])
+		}
+	}
+	b = fmt.Appendf(b, "# HELP %s Number of chunk endorsements which failed some validation check and were rejected\n# TYPE %s counter\n", rejected, rejected)
+	for _, r := range sorted {
+		if r.Reason != "" {
+			b = fmt.Appendf(b, "%s{shard_id=\"%d\",reason=%q} %d\n", rejected, r.Shard, r.Reason, results[r])
+		}
+	}
 	return b
 }

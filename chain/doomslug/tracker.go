@@ -55,6 +55,7 @@ type Tracker struct {
 	timerHeight     primitives.Height
 	largestTarget   primitives.Height
 	largestReady    primitives.Height
+	largestApproval primitives.Height // the highest target of a counted approval
 	jump            primitives.Height // the target of the last SkipTo
 	heights         map[primitives.Height]*heightVotes
 }
@@ -171,6 +172,7 @@ func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now i
 	if slot := slotOf(v.approvers, a.AccountID); slot >= 0 {
 		v.signatures[slot] = a.Signature
 	}
+	t.largestApproval = max(t.largestApproval, a.Target)
 	if v.update(now) {
 		t.largestReady = max(t.largestReady, a.Target)
 	}
@@ -271,7 +273,10 @@ func (t *Tracker) Approvals(target primitives.Height, approvers []chain.Approver
 // Height returns the tip's height. TimerHeight returns the height that is skipped when
 // the timer expires. LargestReady returns the highest height with sufficient approvals.
 // LargestTarget returns the highest height that this node ever approved.
-func (t *Tracker) Height() primitives.Height        { return t.tipHeight }
-func (t *Tracker) TimerHeight() primitives.Height   { return t.timerHeight }
-func (t *Tracker) LargestReady() primitives.Height  { return t.largestReady }
-func (t *Tracker) LargestTarget() primitives.Height { return t.largestTarget }
+func (t *Tracker) Height() primitives.Height       { return t.tipHeight }
+func (t *Tracker) TimerHeight() primitives.Height  { return t.timerHeight }
+func (t *Tracker) LargestReady() primitives.Height { return t.largestReady }
+
+// LargestApproval returns the highest height with an approval.
+func (t *Tracker) LargestApproval() primitives.Height { return t.largestApproval }
+func (t *Tracker) LargestTarget() primitives.Height   { return t.largestTarget }

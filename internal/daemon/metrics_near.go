@@ -63,7 +63,7 @@ func (h *Instance) appendEpoch(b []byte) []byte {
 	if err != nil { // no block was imported since the state sync
 		return b
 	}
-	own, is, stake := primitives.AccountID(""), 0., 0.
+	own, is := primitives.AccountID(""), 0.
 	if k := h.home.ValidatorKey; k != nil {
 		own = k.AccountID
 	}
@@ -71,13 +71,11 @@ func (h *Instance) appendEpoch(b []byte) []byte {
 		if v.Current[i].AccountID == own {
 			is = 1
 		}
-		stake += v.Current[i].Stake.Float64() / 1e24
 	}
 	gauge := func(name, help string, x float64) { b = appendMetric(b, "gauge", name, help, x) }
 	gauge("near_epoch_height", "Height of the epoch at the head of the blockchain", float64(v.EpochHeight))
 	gauge("near_is_validator", "Bool to denote if it is validating in the current epoch", is)
-	gauge("near_validators_stake_total", "The total stake of all active validators during the last block", stake)
-	gauge("near_validator_active_total", "The total number of validators active after last block", float64(len(v.Current)))
+	b = h.appendHeights(b, own)
 	for _, f := range []struct {
 		name, help string
 		value      func(*view.CurrentValidator) uint64
@@ -118,6 +116,40 @@ func (h *Instance) appendEpoch(b []byte) []byte {
 		}
 	}
 	return b
+}
+
+// appendHeights appends the roles of the head's epoch and heights of the head. own is this node's
+// validator, or empty.
+func (h *Instance) appendHeights(b []byte, own primitives.AccountID) []byte {
+	head, final := h.Engine.Head().Header(), h.Engine.Final()
+	p := producersOf{own: own}
+	var start primitives.Height
+	err := h.Engine.Epochs(func(m *epoch.Manager) (err error) {
+		if p.info, err = m.EpochInfo(head.EpochID); err != nil {
+			return err
+		}
+		if p.layout, err = m.ShardLayout(head.EpochID); err != nil {
+			return err
+		}
+		config, err := m.EpochConfig(head.EpochID)
+		if err != nil {
+			return err
+		}
+		p.length = config.EpochLength
+		start, err = m.EpochStartHeight(final.Hash)
+		return err
+	})
+	if err != nil { // as right after a state sync
+		return b
+	}
+	b = p.appendProducers(b)
+	b = appendMetric(b, "gauge", "near_final_block_height_in_epoch", "Height of the last block within the epoch.", float64(final.Height-min(final.Height, start)))
+	b = appendMetric(b, "gauge", "near_block_ordinal_head", "Ordinal of the current head of the blockchain", float64(head.BlockOrdinal))
+	doomslug := 0.
+	if x, err := h.Engine.Header(head.LastDSFinalBlock); err == nil && x != nil {
+		doomslug = float64(x.Height)
+	}
+	return appendMetric(b, "gauge", "near_final_doomslug_block_height", "Last block that has Doomslug finality", doomslug)
 }
 
 // appendEarlyKickout appends, by shard, how often chunk producers were excluded within an epoch.

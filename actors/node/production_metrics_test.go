@@ -1,0 +1,46 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/prom"
+)
+
+// TestValidatorsMeasureWhatTheyProduce: the validators' counters of produced blocks and chunks add
+// up to at least the chain's, and doomslug's heights are around the head. A chunk validator's
+// endorsements arrive.
+func TestValidatorsMeasureWhatTheyProduce(t *testing.T) {
+	c := validators(t, 3, 2, 40, nil)
+	c.reach(12, 2*time.Minute)
+	made := float64(c.members[0].e.Head().Header().BlockOrdinal - 1) // heights may have been skipped
+	var blocks, chunks, accepted, highest float64
+	for _, m := range c.members {
+		before := m.e.Head().Height()
+		x, err := prom.Read(strings.NewReader(string(m.Metrics(nil))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := func(name string) float64 {
+			v, ok := x.Sum(name)
+			if !ok && name != "near_chunk_endorsements_rejected" {
+				t.Errorf("no metric %s", name)
+			}
+			return v
+		}
+		blocks += value("near_block_produced_total")
+		chunks += value("near_chunk_produced_total")
+		accepted += value("near_chunk_endorsements_accepted")
+		after := float64(m.e.Head().Height())
+		final, target, approval, threshold := value("near_largest_final_height"), value("near_largest_target_height"),
+			value("near_largest_approval_height"), value("near_largest_threshold_height")
+		if final < 10 || final > after || target < float64(before) || approval < threshold {
+			t.Errorf("head %d to %v: final %v, target %v, approval %v, threshold %v", before, after, final, target, approval, threshold)
+		}
+		highest = max(highest, threshold) // a validator gets the approvals of heights that it produces
+	}
+	if blocks < made || chunks < made || accepted < made || highest < 12 {
+		t.Errorf("%v blocks of %v and %v chunks produced, %v endorsements accepted, approved up to %v", blocks, made, chunks, accepted, highest)
+	}
+}
