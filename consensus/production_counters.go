@@ -38,7 +38,8 @@ func (c *ProductionCounters) Endorsements() map[EndorsementResult]uint64 {
 	return maps.Clone(c.endorsements)
 }
 
-func (c *ProductionCounters) countEndorsement(r EndorsementResult) {
+// CountEndorsement counts an endorsement with this result.
+func (c *ProductionCounters) CountEndorsement(r EndorsementResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.endorsements == nil {
@@ -66,7 +67,7 @@ func (n *Node) countEndorsement(m *primitives.ChunkEndorsementMetadata, err erro
 	default:
 		r.Reason = "UnknownEpochId"
 	}
-	n.counters.countEndorsement(r)
+	n.counters.CountEndorsement(r)
 }
 
 // countHeights publishes doomslug's heights.

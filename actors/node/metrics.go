@@ -39,6 +39,19 @@ func (s *stats) skip(id primitives.ShardID) {
 	s.skipped.Store(&all)
 }
 
+// appendSkipped appends near_chunk_skipped_total. A shard appears with its first missing chunk, as
+// in nearcore.
+func (s *stats) appendSkipped(b []byte) []byte {
+	const name = "near_chunk_skipped_total"
+	b = fmt.Appendf(b, "# HELP %s Number of skipped chunks\n# TYPE %s counter\n", name, name)
+	if p := s.skipped.Load(); p != nil {
+		for _, id := range slices.Sorted(maps.Keys(*p)) {
+			b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", name, id, (*p)[id])
+		}
+	}
+	return b
+}
+
 func (s *stats) count(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
@@ -216,13 +229,7 @@ func (n *Node) Metrics(b []byte) []byte {
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
-	const skipped = "near_chunk_skipped_total"
-	b = fmt.Appendf(b, "# HELP %s Number of skipped chunks\n# TYPE %s counter\n", skipped, skipped)
-	if p := n.stats.skipped.Load(); p != nil {
-		for _, id := range slices.Sorted(maps.Keys(*p)) {
-			b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", skipped, id, (*p)[id])
-		}
-	}
+	b = n.stats.appendSkipped(b)
 	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds Current delay until the transaction tracker knows a new request that waits for a transaction\n"+
 		"# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",
 		n.admission.delay().Seconds())

@@ -1,11 +1,14 @@
 package node
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/prom"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // TestValidatorsMeasureWhatTheyProduce: the validators' counters of produced blocks and chunks add
@@ -42,5 +45,36 @@ func TestValidatorsMeasureWhatTheyProduce(t *testing.T) {
 	}
 	if blocks < made || chunks < made || accepted < made || highest < 12 {
 		t.Errorf("%v blocks of %v and %v chunks produced, %v endorsements accepted, approved up to %v", blocks, made, chunks, accepted, highest)
+	}
+}
+
+// TestSkippedChunksAreCounted: missing chunks of blocks that become the head count for their shard.
+func TestSkippedChunksAreCounted(t *testing.T) {
+	t.Parallel()
+	var s stats
+	block := func(head bool, chunks ...bool) {
+		m := &messages.BlockAccepted{IsHead: head}
+		for id, has := range chunks {
+			x := messages.ShardAccepted{ID: primitives.ShardID(id)}
+			if has {
+				x.Chunk = new(primitives.Chunk)
+			}
+			m.Shards = append(m.Shards, x)
+		}
+		s.count(m)
+	}
+	block(true, true, true)
+	if s.skipped.Load() != nil {
+		t.Error("counted without a missing chunk")
+	}
+	block(true, false, true)
+	block(true, false, false)
+	block(false, false, false) // on another branch
+	want := map[primitives.ShardID]uint64{0: 2, 1: 1}
+	if got := *s.skipped.Load(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if text, want := string(s.appendSkipped(nil)), "near_chunk_skipped_total{shard_id=\"0\"} 2\nnear_chunk_skipped_total{shard_id=\"1\"} 1\n"; !strings.HasSuffix(text, want) {
+		t.Errorf("metrics %q", text)
 	}
 }

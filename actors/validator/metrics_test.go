@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/anchor"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -40,5 +41,38 @@ func TestCountersOfAnchoredMessagesArePublished(t *testing.T) {
 	got, _, _ = strings.Cut(got, "# HELP near_block_produced_total")
 	if n := strings.Count(got, "\n"); n != 5*2+1+7+4+2*(8+1+1) {
 		t.Errorf("%d lines", n)
+	}
+}
+
+// TestProductionIsPublished: the counters of what a validator has produced and received have
+// nearcore's names, labels and types.
+func TestProductionIsPublished(t *testing.T) {
+	var l Life
+	c := &l.Counters.Produced
+	c.Blocks.Add(3)
+	c.Chunks.Add(4)
+	c.LargestTarget.Store(15)
+	c.LargestApproval.Store(14)
+	c.LargestThreshold.Store(13)
+	c.LargestFinal.Store(12)
+	for shard, reason := range []string{"", "TooLate", "TooEarly", ""} {
+		c.CountEndorsement(consensus.EndorsementResult{Shard: primitives.ShardID(shard), Reason: reason})
+		c.CountEndorsement(consensus.EndorsementResult{Shard: 3, Reason: reason})
+	}
+	got := string(l.Metrics(nil))
+	for _, want := range []string{
+		"# TYPE near_block_produced_total counter\nnear_block_produced_total 3\n", "# TYPE near_chunk_produced_total counter\nnear_chunk_produced_total 4\n",
+		"# TYPE near_largest_target_height gauge\nnear_largest_target_height 15\n", "\nnear_largest_approval_height 14\n",
+		"\nnear_largest_threshold_height 13\n", "\nnear_largest_final_height 12\n",
+		"# TYPE near_chunk_endorsements_accepted counter\n" + `near_chunk_endorsements_accepted{shard_id="0"} 1` + "\n" +
+			`near_chunk_endorsements_accepted{shard_id="3"} 3` + "\n",
+		"# TYPE near_chunk_endorsements_rejected counter\n" + `near_chunk_endorsements_rejected{shard_id="1",reason="TooLate"} 1` + "\n" +
+			`near_chunk_endorsements_rejected{shard_id="2",reason="TooEarly"} 1` + "\n" +
+			`near_chunk_endorsements_rejected{shard_id="3",reason="TooEarly"} 1` + "\n" +
+			`near_chunk_endorsements_rejected{shard_id="3",reason="TooLate"} 1` + "\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
 	}
 }
