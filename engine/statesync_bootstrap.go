@@ -24,19 +24,31 @@ import (
 // after the last of the blocks, as is usual, that state is the one after the last block. Otherwise
 // the shard is late: its state belongs to a lower block, and Finish applies the blocks between
 // (nearcore chain/chain/src/chain.rs set_state_finalize).
+//
+// The blocks may be those of three epochs, of which all but the last ones are headers. Neither their
+// headers nor their records are kept in memory: walk reads them one by one, once when the bootstrap
+// begins and once at its end. In memory are the BlockInfos (bootstrapEpochs) and, at the end, the
+// rows of the index.
 type BootstrapSync struct {
 	o      Options
 	input  *BootstrapInput
-	blocks []*primitives.Block
+	last   *primitives.Block
 	layout primitives.ShardLayout
-	stored []*storage.Block
-	infos  *bootstrapEpochs
-	epochs *epoch.Manager
 	// states contains, by shard index, the block of the state to fetch; zero: no state is fetched.
 	states []storage.BlockRef
 	// imported means that a previous run has imported the states and was stopped before it applied
 	// the blocks of all late shards.
 	imported bool
+}
+
+// bootstrapWalk is one pass over the blocks of a BootstrapSync.
+type bootstrapWalk struct {
+	*BootstrapSync
+	put    func(*storage.Block) error // gets the record of each block, in order; nil: no records are made
+	prev   storage.BlockRef           // the block before
+	whole  map[primitives.Hash]primitives.Height
+	infos  *bootstrapEpochs
+	epochs *epoch.Manager
 }
 
 // BootstrapInput is the chain data from which a bootstrap starts.
@@ -45,7 +57,7 @@ type BootstrapInput struct {
 	// validated headers. With Proof, Blocks are the genesis, the three blocks at the end of the
 	// proof, and all blocks after them. A block may lack its body if the block is below the last
 	// chunk of each shard and below all blocks in Proofs.
-	Blocks []*primitives.Block
+	Blocks BootstrapBlocks
 	// Proof is the validated epoch sync proof with which the headers start. nil: the headers start
 	// at the genesis.
 	Proof *headerchain.EpochProof
@@ -64,81 +76,118 @@ type BootstrapInput struct {
 	LateProofs map[primitives.ShardIndex]map[primitives.Hash][]*primitives.Chunk
 }
 
+// BootstrapBlocks reads the blocks of a BootstrapInput by their place in the list. A BootstrapSync
+// reads each block several times, and the results must not differ.
+type BootstrapBlocks interface {
+	Len() int
+	Block(i int) (*primitives.Block, error)
+}
+
+// BlockList implements BootstrapBlocks for blocks in memory.
+type BlockList []*primitives.Block
+
+// Len returns the number of blocks.
+func (l BlockList) Len() int { return len(l) }
+
+// Block returns the i-th block.
+func (l BlockList) Block(i int) (*primitives.Block, error) { return l[i], nil }
+
 // BeginBootstrap begins or resumes a bootstrap in the store of o. It verifies b against the hashes
 // in the headers of the blocks. Late shards need the options with which the chain is opened, such as
 // VM. BeginBootstrap returns storage.ErrOrder if the store contains another chain or other shards.
 func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
-	a := &BootstrapSync{o: o, input: b, blocks: b.Blocks, infos: newBootstrapEpochs()}
-	var err error
-	if a.epochs, err = epoch.NewManager(o.Chain.Params, o.Chain.Configs, a.infos); err != nil {
-		return nil, fmt.Errorf("engine: open the epoch manager: %w", err)
+	a := &BootstrapSync{o: o, input: b}
+	if b.Blocks.Len() == 0 {
+		return nil, fmt.Errorf("%w: the bootstrap input has no blocks", chain.InvalidBlockHeight)
 	}
-	if err := a.checkBlocks(); err != nil {
+	var err error
+	if a.last, err = b.Blocks.Block(b.Blocks.Len() - 1); err != nil {
+		return nil, err
+	}
+	if err := a.walk(nil); err != nil {
 		return nil, err
 	}
 	return a, a.stage()
 }
 
-// checkBlocks checks that the blocks form a chain and match their headers, and prepares their records
-// for the store.
-func (a *BootstrapSync) checkBlocks() error {
+// walk checks that the blocks form a chain and match their headers, and passes their records to
+// put. nil: only the check.
+func (a *BootstrapSync) walk(put func(*storage.Block) error) error {
+	w := &bootstrapWalk{BootstrapSync: a, put: put, whole: map[primitives.Hash]primitives.Height{}, infos: newBootstrapEpochs()}
+	var err error
+	if w.epochs, err = epoch.NewManager(a.o.Chain.Params, a.o.Chain.Configs, w.infos); err != nil {
+		return fmt.Errorf("engine: open the epoch manager: %w", err)
+	}
 	tree, final := new(primitives.PartialMerkleTree), map[primitives.Hash]primitives.Height{}
 	begins := 1 // index of the first block after the genesis and the proof
 	if a.input.Proof != nil {
-		if err := a.startAtProof(final); err != nil {
+		if err := w.startAtProof(final); err != nil {
 			return err
 		}
 		begins, tree = 4, a.input.Proof.Current.Tree.Clone()
-		tree.Insert(a.blocks[3].Hash())
+		tree.Insert(a.input.Proof.Current.First.Hash())
 	}
-	for i, b := range a.blocks {
-		h := b.Header
+	for i := range a.input.Blocks.Len() {
 		if i > 0 && i < begins {
 			continue
 		}
-		entry := &BlockNode{Block: b, Hash: b.Hash(), Tree: tree.Clone(), finalHeight: a.o.Chain.Height}
-		switch {
-		case i == 0 && !h.PrevHash.IsZero():
-			return fmt.Errorf("%w: the first block of the bootstrap input is not a genesis", chain.InvalidBlockHeight)
-		case i > 0 && (h.PrevHash != a.blocks[i-1].Hash() || h.Height <= a.blocks[i-1].Header.Height):
-			return fmt.Errorf("%w: block %d of the bootstrap input is not a child of the block before it",
-				chain.InvalidBlockHeight, h.Height)
-		case i > 0 && h.BlockMerkleRoot != tree.Root():
-			return chain.InvalidBlockMerkleRoot
-		}
-		if at, ok := final[h.LastFinalBlock]; ok {
-			entry.finalHeight = at
-		}
-		final[entry.Hash] = h.Height
-		if r := chain.ComputeRoots(b.Body.Chunks, h.Height); i > 0 && !headerOnly(b) &&
-			(r.ChunkHeaders != h.ChunkHeadersRoot || !slices.Equal(r.Mask, h.ChunkMask)) {
-			return chain.InvalidChunkHeadersRoot
-		}
-		random := h.RandomValue
-		if i == 0 {
-			random, entry.Tree = primitives.Hash{}, new(primitives.PartialMerkleTree)
-		}
-		changes, err := a.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(h, entry.finalHeight), random)
+		b, err := a.input.Blocks.Block(i)
 		if err != nil {
-			return fmt.Errorf("engine: record the epoch info of block %d: %w", h.Height, err)
-		}
-		a.infos.add(&changes)
-		if entry.Layout, err = a.epochs.ShardLayout(h.EpochID); err != nil {
 			return err
 		}
-		if err := a.collectBlock(entry, &changes, i); err != nil {
+		if err := w.next(b, i, tree, final); err != nil {
 			return err
 		}
-		if a.input.Proof != nil && i == 0 {
-			if err := a.collectProof(); err != nil {
-				return err
-			}
-			continue
-		}
-		tree.Insert(entry.Hash)
-		a.layout = entry.Layout
 	}
-	return a.checkNext()
+	return w.checkNext()
+}
+
+// next checks the i-th block and makes its record. tree has the blocks before it, and final their
+// heights.
+func (w *bootstrapWalk) next(b *primitives.Block, i int, tree *primitives.PartialMerkleTree, final map[primitives.Hash]primitives.Height) error {
+	h := b.Header
+	entry := &BlockNode{Block: b, Hash: b.Hash(), Tree: tree.Clone(), finalHeight: w.o.Chain.Height}
+	switch {
+	case i == 0 && !h.PrevHash.IsZero():
+		return fmt.Errorf("%w: the first block of the bootstrap input is not a genesis", chain.InvalidBlockHeight)
+	case i > 0 && (h.PrevHash != w.prev.Hash || h.Height <= w.prev.Height):
+		return fmt.Errorf("%w: block %d of the bootstrap input is not a child of the block before it",
+			chain.InvalidBlockHeight, h.Height)
+	case i > 0 && h.BlockMerkleRoot != tree.Root():
+		return chain.InvalidBlockMerkleRoot
+	}
+	if at, ok := final[h.LastFinalBlock]; ok {
+		entry.finalHeight = at
+	}
+	if final[entry.Hash] = h.Height; !headerOnly(b) {
+		w.whole[entry.Hash] = h.Height
+	}
+	if r := chain.ComputeRoots(b.Body.Chunks, h.Height); i > 0 && !headerOnly(b) &&
+		(r.ChunkHeaders != h.ChunkHeadersRoot || !slices.Equal(r.Mask, h.ChunkMask)) {
+		return chain.InvalidChunkHeadersRoot
+	}
+	random := h.RandomValue
+	if i == 0 {
+		random, entry.Tree = primitives.Hash{}, new(primitives.PartialMerkleTree)
+	}
+	changes, err := w.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(h, entry.finalHeight), random)
+	if err != nil {
+		return fmt.Errorf("engine: record the epoch info of block %d: %w", h.Height, err)
+	}
+	w.infos.add(&changes)
+	if entry.Layout, err = w.epochs.ShardLayout(h.EpochID); err != nil {
+		return err
+	}
+	if err := w.collectBlock(entry, &changes, i); err != nil {
+		return err
+	}
+	w.prev = storage.BlockRef{Height: h.Height, Hash: entry.Hash}
+	if w.input.Proof != nil && i == 0 {
+		return w.collectProof()
+	}
+	tree.Insert(entry.Hash)
+	w.layout = entry.Layout
+	return nil
 }
 
 // headerOnly returns whether the block has no body. The genesis always counts as a whole block.
@@ -150,40 +199,55 @@ const bootstrapFirst = "arrived first"
 
 // startAtProof makes the epoch manager start at the end of the proof. startAtProof adds the heights
 // of the proof's headers to final.
-func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height) error {
-	s, err := a.input.Proof.Start()
+func (w *bootstrapWalk) startAtProof(final map[primitives.Hash]primitives.Height) error {
+	s, err := w.input.Proof.Start()
 	if err != nil {
 		return err
 	}
-	if len(a.blocks) < 5 {
+	if n := w.input.Blocks.Len(); n < 5 {
 		return fmt.Errorf("%w: the bootstrap input has an epoch sync proof, but only %d blocks, want at least 5",
-			chain.InvalidBlockHeight, len(a.blocks))
+			chain.InvalidBlockHeight, n)
 	}
 	for i, r := range s.Rows {
-		if a.blocks[1+i].Hash() != r.Info.Hash {
-			return fmt.Errorf("%w: block %d is not the one in the epoch sync proof", chain.InvalidBlockHeight, a.blocks[1+i].Header.Height)
+		b, err := w.input.Blocks.Block(1 + i)
+		if err != nil {
+			return err
 		}
-		a.infos.add(&epoch.Changes{BlockInfo: r.Info, EpochStart: i == 2})
+		if b.Hash() != r.Info.Hash {
+			return fmt.Errorf("%w: block %d is not the one in the epoch sync proof", chain.InvalidBlockHeight, b.Header.Height)
+		}
+		w.infos.add(&epoch.Changes{BlockInfo: r.Info, EpochStart: i == 2})
 		final[r.Info.Hash] = r.Info.Height
 	}
-	a.infos.blocks[s.Before.Hash], a.infos.starts[s.Before.EpochID] = s.Before, s.Before.Height
+	w.infos.blocks[s.Before.Hash], w.infos.starts[s.Before.EpochID] = s.Before, s.Before.Height
 	for _, x := range s.Epochs {
-		a.infos.epochs[x.ID] = x.Info
+		w.infos.epochs[x.ID] = x.Info
 	}
-	a.epochs.StartAt(s.Rows[2].Info.Height)
+	w.epochs.StartAt(s.Rows[2].Info.Height)
 	return nil
 }
 
 // collectProof prepares the records of the proof for the store: the proof's last three headers and
 // its epochs.
-func (a *BootstrapSync) collectProof() error {
-	s, err := a.input.Proof.Start()
+func (w *bootstrapWalk) collectProof() error {
+	s, err := w.input.Proof.Start()
 	if err != nil {
 		return err
 	}
 	for i, r := range s.Rows {
-		entry := &BlockNode{Block: a.blocks[1+i], Hash: r.Info.Hash, Tree: r.Tree, finalHeight: r.Final}
-		if entry.Layout, err = a.epochs.ShardLayout(r.Header.EpochID); err != nil {
+		w.prev = storage.BlockRef{Height: r.Info.Height, Hash: r.Info.Hash}
+		block, err := w.input.Blocks.Block(1 + i)
+		if err != nil {
+			return err
+		}
+		if !headerOnly(block) {
+			w.whole[r.Info.Hash] = r.Info.Height
+		}
+		if w.put == nil {
+			continue
+		}
+		entry := &BlockNode{Block: block, Hash: r.Info.Hash, Tree: r.Tree, finalHeight: r.Final}
+		if entry.Layout, err = w.epochs.ShardLayout(r.Header.EpochID); err != nil {
 			return err
 		}
 		b := encodeBlock(entry, &epoch.Changes{BlockInfo: r.Info, EpochStart: i == 2})
@@ -197,18 +261,20 @@ func (a *BootstrapSync) collectProof() error {
 			at, first := storage.Uint64(s.Before.Height), storage.Raw(s.Before.AppendBorsh(nil))
 			storage.EpochStart.Put(b.Puts, s.Before.EpochID, &at)
 			storage.Misc.Put(b.Puts, bootstrapFirst, &first)
-			for k := range a.input.Proof.Epochs {
-				putProven(b.Puts, &a.input.Proof.Epochs[k])
+			for k := range w.input.Proof.Epochs {
+				putProven(b.Puts, &w.input.Proof.Epochs[k])
 			}
 		}
-		a.stored = append(a.stored, b)
+		if err := w.put(b); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // collectBlock prepares the record of the i-th block for the store, without states.
-func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) error {
-	chunks := a.input.Proofs[entry.Hash]
+func (w *bootstrapWalk) collectBlock(entry *BlockNode, c *epoch.Changes, i int) error {
+	chunks := w.input.Proofs[entry.Hash]
 	for k, id := range entry.Layout.ShardIDs() {
 		if headerOnly(entry.Block) {
 			break
@@ -226,39 +292,40 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 		}
 		entry.Shards = append(entry.Shards, s)
 	}
+	if w.put == nil {
+		return nil
+	}
 	rows := *c
 	rows.Aggregator = nil // the running node stores its own, and those of all blocks would be large
 	b := encodeBlock(entry, &rows)
 	if i > 0 {
-		p := a.blocks[i-1]
-		b.Prev = storage.BlockRef{Height: p.Header.Height, Hash: p.Hash()}
+		b.Prev = w.prev
 		if last := entry.Header().LastFinalBlock; !last.IsZero() {
 			b.Final = storage.BlockRef{Height: entry.finalHeight, Hash: last}
 		}
 	}
-	a.stored = append(a.stored, b)
-	return nil
+	return w.put(b)
 }
 
 // checkNext checks that Next contains the newest chunks of the wanted shards after the last block,
 // and that the hashes, shards and receipts of these chunks match the chunk headers. checkNext
 // returns ErrReshard if the shard layout changes after the last block, because state sync cannot
 // start there.
-func (a *BootstrapSync) checkNext() error {
-	at := a.last()
-	layout, err := a.epochs.ShardLayoutFromPrev(at.Hash())
+func (w *bootstrapWalk) checkNext() error {
+	at := w.last
+	layout, err := w.epochs.ShardLayoutFromPrev(at.Hash())
 	if err != nil {
 		return err
 	}
-	if !layout.Equal(a.layout) {
+	if !layout.Equal(w.layout) {
 		return fmt.Errorf("%w: the layout changes at block %d, at which state sync begins", ErrReshard, at.Header.Height)
 	}
-	if len(a.input.Next) != layout.NumShards() {
-		return fmt.Errorf("%w: the bootstrap input has %d chunks for %d shards", chain.InvalidChunk, len(a.input.Next), layout.NumShards())
+	if len(w.input.Next) != layout.NumShards() {
+		return fmt.Errorf("%w: the bootstrap input has %d chunks for %d shards", chain.InvalidChunk, len(w.input.Next), layout.NumShards())
 	}
-	a.states = make([]storage.BlockRef, layout.NumShards())
+	w.states = make([]storage.BlockRef, layout.NumShards())
 	for i, id := range layout.ShardIDs() {
-		c := a.input.Next[i]
+		c := w.input.Next[i]
 		if c == nil {
 			continue
 		}
@@ -267,8 +334,8 @@ func (a *BootstrapSync) checkNext() error {
 			return fmt.Errorf("%w: the chunk of shard %d after block %d does not match its header",
 				chain.InvalidChunk, id, at.Header.Height)
 		}
-		if a.states[i] = a.at(); c.Header.PrevBlockHash != at.Hash() {
-			if a.states[i], err = a.lateState(primitives.ShardIndex(i), c); err != nil {
+		if w.states[i] = w.at(); c.Header.PrevBlockHash != at.Hash() {
+			if w.states[i], err = w.lateState(primitives.ShardIndex(i), c); err != nil {
 				return err
 			}
 		}
@@ -278,23 +345,23 @@ func (a *BootstrapSync) checkNext() error {
 
 // lateState returns the block of the state before the chunk c of a late shard. c must be the shard's
 // chunk in Point.
-func (a *BootstrapSync) lateState(shard primitives.ShardIndex, c *primitives.Chunk) (storage.BlockRef, error) {
+func (w *bootstrapWalk) lateState(shard primitives.ShardIndex, c *primitives.Chunk) (storage.BlockRef, error) {
 	wrong := func(what string) error {
-		return fmt.Errorf("%w: state sync at block %d, chunk of shard %d: %s", chain.InvalidChunk, a.at().Height, c.Header.ShardID, what)
+		return fmt.Errorf("%w: state sync at block %d, chunk of shard %d: %s", chain.InvalidChunk, w.at().Height, c.Header.ShardID, what)
 	}
-	p := a.input.Point
-	if p == nil || p.Header.PrevHash != a.at().Hash ||
+	p := w.input.Point
+	if p == nil || p.Header.PrevHash != w.at().Hash ||
 		chain.ComputeRoots(p.Body.Chunks, p.Header.Height).ChunkHeaders != p.Header.ChunkHeadersRoot {
 		return storage.BlockRef{}, wrong("it is not in the block after that, or the input lacks this block")
 	}
 	if p.Body.Chunks[shard].ChunkHash() != c.Hash {
 		return storage.BlockRef{}, wrong("it is not the shard's last chunk")
 	}
-	i := slices.IndexFunc(a.blocks, func(b *primitives.Block) bool { return b.Hash() == c.Header.PrevBlockHash })
-	if i < 0 || headerOnly(a.blocks[i]) {
+	height, is := w.whole[c.Header.PrevBlockHash]
+	if !is {
 		return storage.BlockRef{}, wrong("the input lacks its parent block")
 	}
-	return storage.BlockRef{Height: a.blocks[i].Header.Height, Hash: a.blocks[i].Hash()}, nil
+	return storage.BlockRef{Height: height, Hash: c.Header.PrevBlockHash}, nil
 }
 
 // late returns whether a wanted shard is late.
@@ -302,10 +369,8 @@ func (a *BootstrapSync) late(shard primitives.ShardIndex) bool {
 	return !a.states[shard].IsZero() && a.states[shard] != a.at()
 }
 
-func (a *BootstrapSync) last() *primitives.Block { return a.blocks[len(a.blocks)-1] }
-
 func (a *BootstrapSync) at() storage.BlockRef {
-	return storage.BlockRef{Height: a.last().Header.Height, Hash: a.last().Hash()}
+	return storage.BlockRef{Height: a.last.Header.Height, Hash: a.last.Hash()}
 }
 
 // stage prepares the store for the parts of the wanted shards.
@@ -433,34 +498,65 @@ func (a *BootstrapSync) Finish() error {
 // importStates writes the blocks, and makes the staged states the states of the last block, except
 // those of late shards.
 func (a *BootstrapSync) importStates() error {
-	last := a.stored[len(a.stored)-1]
-	last.Head = true
-	height := map[primitives.Height]*storage.Block{}
-	for _, b := range a.stored {
-		height[b.Ref.Height] = b
+	hashes := map[primitives.Height]primitives.Hash{} // of the blocks with the last chunks
+	for i, h := range a.last.Body.Chunks {
+		if a.states[i] == a.at() {
+			hashes[h.HeightIncluded] = primitives.Hash{}
+		}
 	}
-	for i, h := range a.last().Body.Chunks {
+	return a.o.Store.ImportAt(a.at(), func(put func(*storage.Block) error) error {
+		return a.walk(func(b *storage.Block) error {
+			if _, is := hashes[b.Ref.Height]; is {
+				hashes[b.Ref.Height] = b.Ref.Hash
+				a.addOutgoing(b)
+			}
+			if b.Ref == a.at() {
+				if err := a.addState(b, hashes); err != nil {
+					return err
+				}
+			}
+			return put(b)
+		})
+	}, nil)
+}
+
+// addOutgoing adds the outgoing receipts of those last chunks that are in b, except those of late
+// shards.
+func (a *BootstrapSync) addOutgoing(b *storage.Block) {
+	for i, h := range a.last.Body.Chunks {
+		if a.states[i] != a.at() || h.HeightIncluded != b.Ref.Height {
+			continue
+		}
+		for k := range b.Shards {
+			if b.Shards[k].ID != h.ShardID {
+				continue
+			}
+			for _, x := range a.input.Next[i].PrevOutgoingReceipts {
+				b.Shards[k].Outgoing = append(b.Shards[k].Outgoing, storage.Receipt{ID: x.ID, Value: x.AppendBorsh(nil)})
+			}
+		}
+	}
+}
+
+// addState adds to the last block what the headers of the chunks after it say about the states
+// after it, except those of late shards. hashes has the blocks with the shards' last chunks, by
+// height.
+func (a *BootstrapSync) addState(last *storage.Block, hashes map[primitives.Height]primitives.Hash) error {
+	last.Head = true
+	for i, h := range a.last.Body.Chunks {
 		if a.states[i] != a.at() { // the shard is late, or not wanted
 			continue
 		}
 		next, s := a.input.Next[i], &last.Shards[i]
-		from := height[h.HeightIncluded]
-		if from == nil {
+		from := hashes[h.HeightIncluded]
+		if from.IsZero() {
 			return fmt.Errorf("%w: the bootstrap input lacks the block of height %d, which has the last chunk of shard %d",
 				chain.InvalidChunk, h.HeightIncluded, s.ID)
 		}
-		origin := ShardState{ID: s.ID, OutgoingAt: from.Ref.Hash, OutgoingOf: h.ShardID}
+		origin := ShardState{ID: s.ID, OutgoingAt: from, OutgoingOf: h.ShardID}
 		s.Extra, s.Other = extraFromHeader(&next.Header).AppendBorsh(nil), appendOrigin(nil, &origin)
-		for k := range from.Shards {
-			if from.Shards[k].ID != h.ShardID {
-				continue
-			}
-			for _, x := range next.PrevOutgoingReceipts {
-				from.Shards[k].Outgoing = append(from.Shards[k].Outgoing, storage.Receipt{ID: x.ID, Value: x.AppendBorsh(nil)})
-			}
-		}
 	}
-	return a.o.Store.ImportAt(a.stored, nil)
+	return nil
 }
 
 // catchUpLate brings the late shards to the last block: for each of them, an engine on the store

@@ -118,17 +118,19 @@ func (c *gapChain) input(track Track) (at *SyncBlock, in *BootstrapInput, totals
 		c.t.Fatalf("sync block %+v, %v", at, err)
 	}
 	in = &BootstrapInput{
-		Blocks: []*primitives.Block{lead.Genesis().Block}, Point: c.find(at.Point.Hash), Next: make([]*primitives.Chunk, 2),
+		Point: c.find(at.Point.Hash), Next: make([]*primitives.Chunk, 2),
 		Proofs:     map[primitives.Hash][]*primitives.Chunk{},
 		LateProofs: map[primitives.ShardIndex]map[primitives.Hash][]*primitives.Chunk{},
 	}
-	for _, h := range at.Path {
-		b := &primitives.Block{Header: h}
-		if h.Height+8 > at.Before.Height {
-			b = c.find(h.Hash())
+	blocks := BlockList{lead.Genesis().Block}
+	for _, ref := range at.Path {
+		b := c.find(ref.Hash)
+		if ref.Height+8 <= at.Before.Height {
+			b = &primitives.Block{Header: b.Header}
 		}
-		in.Blocks = append(in.Blocks, b)
+		blocks = append(blocks, b)
 	}
+	in.Blocks = blocks
 	totals = make([]uint64, 2)
 	for k, id := range at.Layout.ShardIDs() {
 		i := primitives.ShardIndex(k)

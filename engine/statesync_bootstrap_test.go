@@ -125,14 +125,24 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 	if err != nil || again == nil {
 		t.Fatal(err)
 	}
-	start := &BootstrapInput{Blocks: []*primitives.Block{lead.Genesis().Block}, Proof: again, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
-	for _, h := range append([]*primitives.BlockHeader{again.Current.PrevPrev, again.Current.Prev}, at.Path...) {
+	start := &BootstrapInput{Proof: again, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
+	whole := BlockList{lead.Genesis().Block}
+	path := []*primitives.BlockHeader{again.Current.PrevPrev, again.Current.Prev}
+	for _, ref := range at.Path {
+		h, err := lead.HeaderChain().Header(ref.Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = append(path, h)
+	}
+	for _, h := range path {
 		b := &primitives.Block{Header: h}
 		if h.Height >= at.Before.Height { // Before has both shards' chunks; earlier headers are enough
 			b = blocks[h.Hash()]
 		}
-		start.Blocks = append(start.Blocks, b)
+		whole = append(whole, b)
 	}
+	start.Blocks = whole
 	point := blocks[at.Point.Hash]
 	find := func(h primitives.Hash) *primitives.Block { return blocks[h] }
 	layout := maker.Head().Layout

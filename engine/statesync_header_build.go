@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/headerchain"
@@ -202,34 +203,68 @@ type SyncBlock struct {
 	Layout              primitives.ShardLayout
 	// Wanted are the shards, by shard index, that this node holds in the epoch or in the next one.
 	Wanted []bool
-	// Path are the headers after the end of the epoch sync proof, up to Before.
-	Path []*primitives.BlockHeader
+	// Path are the blocks from the first block after the epoch sync proof up to Before, ascending.
+	// HeaderChain.Header reads their headers, of which three epochs do not fit into memory.
+	Path []storage.BlockRef
 }
 
 // SyncBlock finds the sync block of the highest header's epoch from headers alone. SyncBlock
 // returns nil if there is no sync block yet, if the sync block is not final, or if no header is
-// above the blocks. SyncBlock reads all headers after the epoch sync proof, but does not block Add
-// or Precheck meanwhile.
+// above the blocks. SyncBlock reads all headers after the epoch sync proof, one by one, and keeps
+// headerRef of each. It does not block Add or Precheck meanwhile.
 func (l *HeaderChain) SyncBlock() (*SyncBlock, error) {
 	s, err := l.scan()
-	if err != nil || s.rows[0].Tree.Size() == 0 {
+	if err != nil || len(s.refs) == 0 {
 		return nil, err
 	}
 	return s.find()
 }
 
+// Header returns the header of a row on disk, also while Add runs. It returns ErrUnknown if there is
+// none. Safe for concurrent use.
+func (l *HeaderChain) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
+	r, err := l.newRows().Row(hash)
+	if err == nil && r == nil {
+		err = fmt.Errorf("%w: header %v", ErrUnknown, hash)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Header, nil
+}
+
+// headerRef is what a headerScan keeps of a header. A header of mainnet takes 8 to 10 kB.
+type headerRef struct {
+	storage.BlockRef
+	mask []bool // chunk mask; nil in the epochs before the highest header's
+}
+
 // headerScan is a snapshot of the headers.
 type headerScan struct {
-	disk   *headerRows        // reads rows on disk
-	rows   []*headerchain.Row // the newest rows, newest first; some may not be on disk yet
-	next   primitives.Hash    // hash of the parent of the oldest of rows
+	disk   *headerRows // reads rows on disk
+	epoch  primitives.EpochID
+	refs   []headerRef     // the newest headers, newest first; some may not be on disk yet
+	next   primitives.Hash // hash of the parent of the oldest of refs
 	final  headerchain.Ref
 	layout primitives.ShardLayout
 	wanted []bool
 	err    error // first error of reading layout and wanted
 }
 
-// scan takes a snapshot of the headers. scan copies only the rows that may not be on disk yet.
+// add appends a header to refs. It returns false at the first header, whose ancestors are unknown.
+func (s *headerScan) add(r *headerchain.Row) bool {
+	if r == nil || r.Tree.Size() == 0 {
+		return false
+	}
+	x := headerRef{BlockRef: storage.BlockRef{Height: r.Info.Height, Hash: r.Info.Hash}}
+	if r.Header.EpochID == s.epoch {
+		x.mask = slices.Clone(r.Header.ChunkMask)
+	}
+	s.refs, s.next = append(s.refs, x), r.Info.PrevHash
+	return true
+}
+
+// scan takes a snapshot of the headers. scan reads only the rows that may not be on disk yet.
 func (l *HeaderChain) scan() (*headerScan, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,14 +272,9 @@ func (l *HeaderChain) scan() (*headerScan, error) {
 		return nil, err
 	}
 	head := l.chain.Head()
-	s := &headerScan{
-		disk:  l.newRows(),
-		rows:  []*headerchain.Row{head},
-		next:  head.Info.PrevHash,
-		final: l.chain.Final(),
-	}
-	for at := l.rows.new[s.next]; at != nil && at.Tree.Size() > 0; at = l.rows.new[s.next] {
-		s.rows, s.next = append(s.rows, at), at.Info.PrevHash
+	s := &headerScan{disk: l.newRows(), epoch: head.Header.EpochID, final: l.chain.Final()}
+	for at := head; s.add(at); {
+		at = l.rows.new[s.next]
 	}
 	epochs := l.chain.Epochs()
 	if s.layout, s.err = epochs.ShardLayout(head.Header.EpochID); s.err != nil {
@@ -264,29 +294,28 @@ func (l *HeaderChain) scan() (*headerScan, error) {
 // find reads the rows on disk and searches for the sync block. find returns nil if there is no sync
 // block yet, or if the sync block is not final.
 func (s *headerScan) find() (*SyncBlock, error) {
-	rows := s.rows
-	head := rows[0]
-	for at, err := s.disk.Row(s.next); ; at, err = s.disk.Row(at.Info.PrevHash) {
+	for {
+		at, err := s.disk.Row(s.next)
 		if err != nil {
 			return nil, err
 		}
-		if at == nil || at.Tree.Size() == 0 {
+		if !s.add(at) {
 			break
 		}
-		rows = append(rows, at)
 	}
+	refs := s.refs
 	var had []int
 	found := -1
-	for i := len(rows) - 2; i > 0; i-- { // begin with the epoch's second block
-		h := rows[i].Header
-		if h.EpochID != head.Header.EpochID || rows[i+1].Header.EpochID != h.EpochID {
+	for i := len(refs) - 2; i > 0; i-- { // begin with the epoch's second block
+		mask := refs[i].mask
+		if mask == nil || refs[i+1].mask == nil {
 			continue
 		}
 		if had == nil {
-			had = make([]int, len(h.ChunkMask))
+			had = make([]int, len(mask))
 		}
 		done := true
-		for k, is := range h.ChunkMask {
+		for k, is := range mask {
 			if is {
 				had[k]++
 			}
@@ -297,22 +326,20 @@ func (s *headerScan) find() (*SyncBlock, error) {
 			break
 		}
 	}
-	if found < 1 || found+1 >= len(rows) || rows[found-1].Header.Height > s.final.Height {
+	if found < 1 || found+1 >= len(refs) || refs[found-1].Height > s.final.Height {
 		return nil, nil
 	}
-	refOf := func(r *headerchain.Row) storage.BlockRef {
-		return storage.BlockRef{Height: r.Header.Height, Hash: r.Info.Hash}
-	}
 	out := &SyncBlock{
-		Sync:   refOf(rows[found-1]),
-		Point:  refOf(rows[found]),
-		Before: refOf(rows[found+1]),
-		Epoch:  head.Header.EpochID,
+		Sync:   refs[found-1].BlockRef,
+		Point:  refs[found].BlockRef,
+		Before: refs[found+1].BlockRef,
+		Epoch:  s.epoch,
 		Layout: s.layout,
 		Wanted: s.wanted,
+		Path:   make([]storage.BlockRef, 0, len(refs)-found-1),
 	}
-	for i := len(rows) - 1; i > found; i-- {
-		out.Path = append(out.Path, rows[i].Header)
+	for i := len(refs) - 1; i > found; i-- {
+		out.Path = append(out.Path, refs[i].BlockRef)
 	}
 	return out, s.err
 }

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -32,19 +31,21 @@ type Pair struct {
 // meanwhile.
 func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange],
 	pairs func(put func(Pair) error) error) error {
-	return s.importAt([]*Block{genesis}, frontierStubs, pairs)
+	return s.importAt(genesis.Ref, func(put func(*Block) error) error { return put(genesis) }, frontierStubs, pairs)
 }
 
-// ImportAt begins a store in the middle of a chain. blocks are, ascending: genesis, any wanted
-// ancestors of the last block, and the block of the staged state (Stage, StagePart). frontierStubs
-// is the whole frontier of that state; if frontierStubs is nil, the store uses the frontier that
-// was staged.
+// ImportAt begins a store in the middle of a chain. blocks must call put for these blocks,
+// ascending, and return put's error: genesis, any wanted ancestors of the last block, and the block
+// `at` of the staged state (Stage, StagePart). ImportAt keeps none of the blocks in memory, only
+// their rows of the index. frontierStubs is the whole frontier of that state; if frontierStubs is
+// nil, the store uses the frontier that was staged.
 //
 // The ancestors have no state: only their records can be read. Shards of the last block that were
 // not staged are absent, which may be all. A shard that was staged for an ancestor stays staged:
-// InstallShard and CommitShard then bring it to the last block.
-func (s *Store) ImportAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]) error {
-	return s.importAt(blocks, frontierStubs, nil)
+// InstallShard and CommitShard then bring it to the last block. After an error the folder stays
+// empty, with the staged states.
+func (s *Store) ImportAt(at BlockRef, blocks func(put func(*Block) error) error, frontierStubs iter.Seq[FrontierChange]) error {
+	return s.importAt(at, blocks, frontierStubs, nil)
 }
 
 // Begin returns the height of the block with whose state the store began (ImportAt), or 0 if it
@@ -59,8 +60,8 @@ func (s *Store) Begin() (primitives.Height, error) {
 	return primitives.Height(begin), err
 }
 
-func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange],
-	pairs func(put func(Pair) error) error) error {
+func (s *Store) importAt(at BlockRef, blocks func(put func(*Block) error) error,
+	frontierStubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	s.commitMu.Lock()
@@ -72,12 +73,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	if !v.empty {
 		return fmt.Errorf("%w: the store already has a genesis", ErrOrder)
 	}
-	if err := checkFirst(blocks); err != nil {
-		return err
-	}
 	var batch Batch
-	last := blocks[len(blocks)-1]
-	began := stagedImport{tail: last.Ref.Height}
+	began := stagedImport{tail: at.Height}
 	if pairs != nil {
 		if err := s.clear(); err != nil {
 			return s.fail(err)
@@ -87,49 +84,31 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 		}
 	} else {
 		var err error
-		if began, err = s.importStaged(&batch, blocks, frontierStubs); err != nil {
+		if began, err = s.importStaged(&batch, at, frontierStubs); err != nil {
 			return err
 		}
 	}
-	all := make([]*pendingBlock, len(blocks))
-	touched := map[uint32]primitives.Height{}
-	for i, b := range blocks {
-		e, err := s.append(b)
-		if err != nil {
-			return err
-		}
-		all[i] = newPending(e, b, nil)
-		touched[e.at.Segment] = b.Ref.Height
+	in := &importedBlocks{s: s, batch: &batch, earlier: began.earlier, touched: map[uint32]primitives.Height{}}
+	if err := blocks(in.put); err != nil {
+		return err
+	}
+	if err := in.checkEnd(at); err != nil {
+		return err
 	}
 	if err := s.log.flush(); err != nil {
 		return s.fail(err)
 	}
-	base := all[len(all)-1]
-	putBlockNames(&batch, all)
-	toEra0 := func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) }
-	base.body.Load().eachPointer(base.ref.Height, toEra0)
-	for i, p := range all {
-		// AdvanceFlatHead writes the pointers to the receipts of base, because these pointers
-		// depend on the block after base: see writeHistory.
-		if p != base {
-			p.body.Load().eachReceipt(p.ref.Height, isNever, toEra0)
-		}
-		if p.puts != nil {
-			batch.add(p.puts)
-		}
-		if i == 0 || blocks[i].Epoch != blocks[i-1].Epoch {
-			epochFirst.Put(&batch, p.ref.Height, &blocks[i].Epoch)
-		}
-	}
-	if err := s.putSegments(&batch, touched); err != nil {
+	base := in.base
+	base.body.Load().eachPointer(base.ref.Height, in.toEra0)
+	if err := s.putSegments(&batch, in.touched); err != nil {
 		return s.fail(err)
 	}
-	cell := flatHeadCell{Block: last.Ref, From: s.log.end, To: s.log.end}
+	cell := flatHeadCell{Block: at, From: s.log.end, To: s.log.end}
 	historyBuckets.Put(&batch, 0, &Nothing{})
 	putCell(&batch, cellFlatHead, &cell)
 	putCell(&batch, cellTail, Uint64(began.tail))
-	if len(all) > 1 {
-		putCell(&batch, cellBegin, Uint64(last.Ref.Height))
+	if in.n > 1 {
+		putCell(&batch, cellBegin, Uint64(at.Height))
 	}
 	meta.Delete(&batch, cellImport)
 	if err := s.step(&batch); err != nil {
@@ -142,12 +121,85 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	s.flatHead = cell
 	s.buckets.Store(&[]primitives.Height{0})
 	s.tree.addIDs(base, base.body.Load())
-	final := last.Final
-	if len(all) > 1 { // Open computes the same value of final
-		final = last.Ref
+	final := in.last.Final
+	if in.n > 1 { // Open computes the same value of final
+		final = at
 	}
-	s.view.Store(&view{head: last.Ref, final: final, flatHead: last.Ref, tail: began.tail, base: base,
-		shards: began.cells})
+	s.view.Store(&view{head: at, final: final, flatHead: at, tail: began.tail, base: base, shards: began.cells})
+	return nil
+}
+
+// importedBlocks appends the blocks of an import to the log, and their rows to the batch.
+type importedBlocks struct {
+	s       *Store
+	batch   *Batch
+	earlier map[primitives.ShardID]BlockRef // blocks of staged states that have not been put yet
+	touched map[uint32]primitives.Height
+	n       int
+	last    *Block        // the last block; nil: none yet
+	base    *pendingBlock // of last
+}
+
+// toEra0 adds a pointer to the first history bucket.
+func (in *importedBlocks) toEra0(c *Column[placeKey, Nothing], k pointer) {
+	c.Put(in.batch, placeKey{0, k}, &Nothing{})
+}
+
+func (in *importedBlocks) put(b *Block) error {
+	if err := in.check(b); err != nil {
+		return err
+	}
+	e, err := in.s.append(b)
+	if err != nil {
+		return err
+	}
+	// AdvanceFlatHead writes the pointers to the receipts of the last block, because these pointers
+	// depend on the block after it: see writeHistory.
+	if old := in.base; old != nil {
+		old.body.Load().eachReceipt(old.ref.Height, isNever, in.toEra0)
+	}
+	p := newPending(e, b, nil)
+	in.touched[e.at.Segment] = b.Ref.Height
+	putBlockNames(in.batch, []*pendingBlock{p})
+	if p.puts != nil {
+		in.batch.add(p.puts)
+	}
+	if in.last == nil || b.Epoch != in.last.Epoch {
+		epochFirst.Put(in.batch, b.Ref.Height, &b.Epoch)
+	}
+	maps.DeleteFunc(in.earlier, func(_ primitives.ShardID, at BlockRef) bool { return at == b.Ref })
+	in.n, in.last, in.base = in.n+1, b, p
+	return nil
+}
+
+// check returns an error if a store cannot have a block after the last one.
+func (in *importedBlocks) check(b *Block) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	if b.Prev.IsZero() != (in.last == nil) {
+		return fmt.Errorf("%w: the first block, and no other, must have no parent", ErrOrder)
+	}
+	if in.last != nil && b.Ref.Height <= in.last.Ref.Height {
+		return fmt.Errorf("%w: block %v does not follow block %v", ErrOrder, b.Ref, in.last.Ref)
+	}
+	for j := range b.Shards {
+		if len(b.Shards[j].Changes) > 0 {
+			return fmt.Errorf("%w: the state of the first block must be given as pairs, not as changes", ErrOrder)
+		}
+	}
+	return nil
+}
+
+// checkEnd returns an error unless the last block is the head, with the state of the block `at`, and
+// all other staged states are those of earlier blocks.
+func (in *importedBlocks) checkEnd(at BlockRef) error {
+	if ids := slices.Sorted(maps.Keys(in.earlier)); len(ids) > 0 {
+		return fmt.Errorf("%w: shard %d was staged for block %v, not %v or an ancestor", ErrOrder, ids[0], in.earlier[ids[0]], at)
+	}
+	if in.last == nil || in.last.Ref != at || !in.last.Head {
+		return fmt.Errorf("%w: the last block must be %v, and the head", ErrOrder, at)
+	}
 	return nil
 }
 
@@ -165,52 +217,28 @@ func (s *Store) compact() error {
 	return s.db.compact()
 }
 
-// checkFirst returns an error if a store cannot begin with these blocks.
-func checkFirst(blocks []*Block) error {
-	if len(blocks) == 0 || !blocks[0].Prev.IsZero() || !blocks[len(blocks)-1].Head {
-		return fmt.Errorf("%w: the first block must have no parent, and the last block must be the head", ErrOrder)
-	}
-	for i, b := range blocks {
-		if err := b.check(); err != nil {
-			return err
-		}
-		if i > 0 && (b.Ref.Height <= blocks[i-1].Ref.Height || b.Prev.IsZero()) {
-			return fmt.Errorf("%w: block %v does not follow block %v", ErrOrder, b.Ref, blocks[i-1].Ref)
-		}
-		for j := range b.Shards {
-			if len(b.Shards[j].Changes) > 0 {
-				return fmt.Errorf("%w: the state of the first block must be given as pairs, not as changes", ErrOrder)
-			}
-		}
-	}
-	return nil
-}
-
 // stagedImport is the result of importStaged.
 type stagedImport struct {
 	tail  primitives.Height // of the store: the lowest block of a staged state
 	cells map[primitives.ShardID]shardCell
+	// earlier are the blocks of the states that stay staged. They must be among the imported blocks.
+	earlier map[primitives.ShardID]BlockRef
 }
 
-// importStaged makes the staged states those after the last block. States that are staged for an
-// earlier one of the blocks stay staged. If there are such states, they determine the tail, and
+// importStaged makes the states that are staged for the last block, `at`, the states of the store.
+// States that are staged for other blocks stay staged. If there are such states, they determine the tail, and
 // cells say from which block on the states of the other shards are known.
-func (s *Store) importStaged(batch *Batch, blocks []*Block, frontierStubs iter.Seq[FrontierChange]) (stagedImport, error) {
-	at := blocks[len(blocks)-1].Ref
-	out := stagedImport{tail: at.Height, cells: map[primitives.ShardID]shardCell{}}
-	var wrong error
+func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[FrontierChange]) (stagedImport, error) {
+	out := stagedImport{tail: at.Height, cells: map[primitives.ShardID]shardCell{}, earlier: map[primitives.ShardID]BlockRef{}}
 	err := staged.Scan(s.db, nil, nil, func(key []byte, c stagedCell) bool {
-		switch id := primitives.ShardID(binary.BigEndian.Uint64(key)); {
-		case c.At == at:
+		if id := primitives.ShardID(binary.BigEndian.Uint64(key)); c.At == at {
 			out.cells[id] = shardCell{At: at, Since: at.Height, InSync: true, Accounts: c.Accounts}
-		case slices.ContainsFunc(blocks, func(b *Block) bool { return b.Ref == c.At }):
-			out.tail = min(out.tail, c.At.Height)
-		default:
-			wrong = fmt.Errorf("%w: shard %d was staged for block %v, not %v or an ancestor", ErrOrder, id, c.At, at)
+		} else {
+			out.tail, out.earlier[id] = min(out.tail, c.At.Height), c.At
 		}
 		return true
 	})
-	if err := errors.Join(err, wrong); err != nil {
+	if err != nil {
 		return out, err
 	}
 	if err := s.log.reset(); err != nil { // remove the segments of an interrupted import

@@ -325,7 +325,15 @@ func TestImportedStoreContinuesMidChain(t *testing.T) {
 	if _, err := s.Stage(firstLayout[0].id, elsewhere, firstLayout[0].accounts); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ImportAt(blocks, nil); !errors.Is(err, ErrOrder) {
+	each := func(put func(*Block) error) error {
+		for _, b := range blocks {
+			if err := put(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := s.ImportAt(at, each, nil); !errors.Is(err, ErrOrder) {
 		t.Fatalf("import of a shard that is staged for a block of another chain: %v", err)
 	}
 	for _, on := range firstLayout {
@@ -354,7 +362,7 @@ func TestImportedStoreContinuesMidChain(t *testing.T) {
 			}
 		}
 	}
-	if err := s.ImportAt(blocks, slices.Values([]FrontierChange{{Shard: 1, FrontierNode: FrontierNode{Path: []byte{3}, Hash: hashOf(at), MemoryUsage: 1}}})); err != nil {
+	if err := s.ImportAt(at, each, slices.Values([]FrontierChange{{Shard: 1, FrontierNode: FrontierNode{Path: []byte{3}, Hash: hashOf(at), MemoryUsage: 1}}})); err != nil {
 		t.Fatal(err)
 	}
 	same := func(what string) {

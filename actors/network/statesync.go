@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/headerchain"
@@ -11,6 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
@@ -214,7 +216,7 @@ func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 			return
 		}
 		for i := len(path) - 1; i >= 0 && path[i].Height >= least && len(path)-i <= maxWholeBlocks; i-- {
-			if hash := path[i].Hash(); x.blocks[hash] == nil {
+			if hash := path[i].Hash; x.blocks[hash] == nil {
 				if enough = false; !x.asksFor(hash) {
 					x.wanted[hash] = 0
 				}
@@ -407,20 +409,12 @@ func (a *Actor) verifyPart(x *bootstrap, r *primitives.StateResponse) error {
 // blocks.
 func (a *Actor) beginParts(x *bootstrap) {
 	x.busy = true
-	genesis := a.o.Engine.Genesis().Block
+	blocks := x.blockSource(a.o.Engine)
 	a.inBackground(x, "an arrival", func() func() {
-		b := &engine.BootstrapInput{Blocks: []*primitives.Block{genesis}, Proof: x.proof, Point: x.blocks[x.at.Point.Hash],
+		b := &engine.BootstrapInput{Blocks: blocks, Proof: x.proof, Point: x.blocks[x.at.Point.Hash],
 			Next:       make([]*primitives.Chunk, x.at.Layout.NumShards()),
 			Proofs:     map[primitives.Hash][]*primitives.Chunk{},
 			LateProofs: map[primitives.ShardIndex]map[primitives.Hash][]*primitives.Chunk{}}
-		c := &x.proof.Current
-		for _, h := range append([]*primitives.BlockHeader{c.PrevPrev, c.Prev}, x.at.Path...) {
-			at := x.blocks[h.Hash()]
-			if at == nil {
-				at = &primitives.Block{Header: h}
-			}
-			b.Blocks = append(b.Blocks, at)
-		}
 		var err error
 		for _, id := range x.shards() {
 			h, i := x.headers[id], x.index(id)
@@ -461,6 +455,38 @@ func (a *Actor) beginParts(x *bootstrap) {
 			}
 		}
 	})
+}
+
+// bootstrapBlocks reads the blocks of a bootstrap: whole blocks from memory, the others' headers
+// from the header chain.
+type bootstrapBlocks struct {
+	headers *engine.HeaderChain
+	first   []*primitives.Block // the genesis, and the last two blocks before the proof's last epoch
+	path    []storage.BlockRef
+	whole   map[primitives.Hash]*primitives.Block // never changes
+}
+
+// blockSource returns the blocks from the genesis to the block whose state is fetched.
+func (x *bootstrap) blockSource(e *engine.Engine) *bootstrapBlocks {
+	c := &x.proof.Current
+	return &bootstrapBlocks{headers: e.HeaderChain(), path: x.at.Path, whole: maps.Clone(x.blocks),
+		first: []*primitives.Block{e.Genesis().Block, {Header: c.PrevPrev}, {Header: c.Prev}}}
+}
+
+// Len implements engine.BootstrapBlocks.
+func (s *bootstrapBlocks) Len() int { return len(s.first) + len(s.path) }
+
+// Block implements engine.BootstrapBlocks.
+func (s *bootstrapBlocks) Block(i int) (*primitives.Block, error) {
+	if i < len(s.first) {
+		return s.first[i], nil
+	}
+	hash := s.path[i-len(s.first)].Hash
+	if b := s.whole[hash]; b != nil {
+		return b, nil
+	}
+	h, err := s.headers.Header(hash)
+	return &primitives.Block{Header: h}, err
 }
 
 func (a *Actor) finishBootstrap(x *bootstrap) {

@@ -41,8 +41,11 @@ type Options struct {
 	// Next is the protocol version to which the proof's last epoch leads. 0: Version. With another
 	// version the chain has no headers after the proof.
 	Next primitives.ProtocolVersion
-	// Seed distinguishes chains of the same genesis.
-	Seed string
+	// History distinguishes chains of the same genesis. Keys distinguishes the keys of the genesis's
+	// validators, and so the genesis.
+	History, Keys string
+	// Unsigned chains have made-up signatures, which only a node accepts that verifies none.
+	Unsigned bool
 	// File is the path of the file for the headers.
 	File string
 }
@@ -126,7 +129,7 @@ func producers() (out []primitives.ValidatorStake) {
 func (c *Chain) key(id primitives.AccountID) primitives.SecretKey {
 	k, ok := c.keys[id]
 	if !ok {
-		k = primitives.TestKey(id)
+		k = primitives.SecretKeyFromSeed(primitives.ED25519, c.o.Keys+string(id))
 		c.keys[id] = k
 	}
 	return k
@@ -315,7 +318,7 @@ func (c *Chain) templates() []*primitives.BlockHeader {
 }
 
 func (c *Chain) seed(format string, args ...any) primitives.Hash {
-	return primitives.HashBytes(fmt.Appendf([]byte(c.o.Seed), format, args...))
+	return primitives.HashBytes(fmt.Appendf([]byte(c.o.History), format, args...))
 }
 
 // votes returns signatures of four fifths of the producers.
@@ -323,7 +326,9 @@ func (c *Chain) votes(list []primitives.ValidatorStake, signed []byte, turn int)
 	out := make([]primitives.Signature, len(list))
 	for i := range list {
 		if len(list) < 5 || (i+turn)%5 != 4 {
-			out[i] = c.key(list[i].AccountID).Sign(signed)
+			if out[i] = primitives.ZeroED25519Signature; !c.o.Unsigned {
+				out[i] = c.key(list[i].AccountID).Sign(signed)
+			}
 		}
 	}
 	return out

@@ -66,8 +66,16 @@ func (c *Chain) closeProof() error {
 	c.hashes[1] = h.Hash()
 	var err error
 	c.Proof.Current.Path, err = primitives.BlockMerkleProof(leaves{c}, first.Hash(), h.Hash())
-	c.Head = &primitives.Block{Header: h}
+	c.Head = c.HeadAt(h.Height + 1)
 	return err
+}
+
+// HeadAt returns a block of the given height that is on no chain. A peer can only announce it.
+func (c *Chain) HeadAt(height primitives.Height) *primitives.Block {
+	b := &primitives.Block{Header: c.fields(height, c.seed("parent of a head"), len(c.Proof.Current.First.ChunkMask))}
+	b.Header.EpochID, b.Header.BlockBodyHash = primitives.EpochID(c.seed("epoch of a head")), b.Body.Hash()
+	b.Header.Init()
+	return b
 }
 
 // child makes the next header. The header of the last block has a body.

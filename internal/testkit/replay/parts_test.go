@@ -53,7 +53,7 @@ func (a *stateTransfers) behind(r *runner, b *primitives.Block, chunks []*primit
 
 // lateShard adds to start the last chunk of a shard that has no new chunk in the sync block's parent,
 // and the receipts that were sent to the shard. h is the header of that chunk.
-func (a *stateTransfers) lateShard(start *engine.BootstrapInput, layout primitives.ShardLayout, i int, h *primitives.ChunkHeader) {
+func (a *stateTransfers) lateShard(start *engine.BootstrapInput, blocks []*primitives.Block, layout primitives.ShardLayout, i int, h *primitives.ChunkHeader) {
 	proofs := map[primitives.Hash][]*primitives.Chunk{}
 	since := primitives.Height(0)
 	for _, b := range a.blocks {
@@ -61,7 +61,7 @@ func (a *stateTransfers) lateShard(start *engine.BootstrapInput, layout primitiv
 			since = b.Body.Chunks[i].HeightIncluded
 		}
 	}
-	for _, b := range start.Blocks {
+	for _, b := range blocks {
 		if b.Header.Height <= since {
 			continue
 		}
@@ -94,14 +94,14 @@ func everyShard(primitives.ShardLayout, primitives.ShardID) bool { return true }
 // begin starts a node from the states before the last chunks of the shards as of a block.
 func (a *stateTransfers) begin(r *runner, point *engine.BlockNode) error {
 	last := slices.IndexFunc(a.blocks, func(b *primitives.Block) bool { return b.Hash() == point.Header().PrevHash })
-	start := &engine.BootstrapInput{Blocks: a.blocks[:last+1], Point: point.Block, Next: slices.Clone(a.chunks[point.Hash]),
+	start := &engine.BootstrapInput{Blocks: engine.BlockList(a.blocks[:last+1]), Point: point.Block, Next: slices.Clone(a.chunks[point.Hash]),
 		Proofs:     map[primitives.Hash][]*primitives.Chunk{},
 		LateProofs: map[primitives.ShardIndex]map[primitives.Hash][]*primitives.Chunk{}}
 	layout := point.Layout
 	for i, h := range point.Block.Body.Chunks {
 		if h.HeightIncluded != point.Height() {
 			a.late++
-			a.lateShard(start, layout, i, h)
+			a.lateShard(start, a.blocks[:last+1], layout, i, h)
 		}
 	}
 	oldest := point.Height()

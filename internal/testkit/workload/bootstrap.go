@@ -38,25 +38,26 @@ func (c *Chain) Bootstrap(point *engine.BlockNode, made func(primitives.Hash) *M
 // proofs.
 func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *Made) (*engine.BootstrapInput, error) {
 	start := &engine.BootstrapInput{Proofs: map[primitives.Hash][]*primitives.Chunk{}}
+	var list []*primitives.Block
 	for hash := point.Header().PrevHash; ; {
 		m := made(hash)
 		if m == nil {
 			break
 		}
-		start.Blocks = append(start.Blocks, m.Block)
+		list = append(list, m.Block)
 		hash = m.Block.Header.PrevHash
 	}
-	start.Blocks = append(start.Blocks, c.Engine.Genesis().Block)
-	slices.Reverse(start.Blocks)
+	list = append(list, c.Engine.Genesis().Block)
+	slices.Reverse(list)
 	oldest := point.Height() // lowest height of a block with the last chunk of a shard before point
-	for _, x := range start.Blocks[len(start.Blocks)-1].Body.Chunks {
+	for _, x := range list[len(list)-1].Body.Chunks {
 		oldest = min(oldest, x.HeightIncluded)
 	}
-	for i, b := range start.Blocks {
+	for i, b := range list {
 		switch {
 		case i == 0:
 		case b.Header.Height < oldest:
-			start.Blocks[i] = &primitives.Block{Header: b.Header}
+			list[i] = &primitives.Block{Header: b.Header}
 		case b.Header.Height > oldest:
 			cut := make([]*primitives.Chunk, len(b.Body.Chunks))
 			for k, x := range made(b.Hash()).Chunks {
@@ -73,6 +74,7 @@ func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *M
 		}
 		start.Next = append(start.Next, x)
 	}
+	start.Blocks = engine.BlockList(list)
 	return start, nil
 }
 
