@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -97,9 +98,15 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 	}()
 }
 
+// isBadProof returns whether a proof is its sender's fault. An unknown variant of an enum is not: a
+// peer with a newer protocol may send headers of a version that this program does not know. neard
+// bans no peer for a proof (nearcore chain/client/src/sync/epoch.rs:605).
+func isBadProof(err error) bool {
+	return !errors.As(err, new(*borsh.TagError)) && (errors.Is(err, headerchain.ErrProof) || errors.Is(err, statesync.ErrPacked))
+}
+
 func (a *Actor) proofDone(m *proofResult) {
-	ev := blocksync.Proved{From: m.from, Used: m.err == nil, Bad: errors.Is(m.err, headerchain.ErrProof) ||
-		errors.Is(m.err, statesync.ErrPacked)}
+	ev := blocksync.Proved{From: m.from, Used: m.err == nil, Bad: isBadProof(m.err)}
 	log := a.o.Log.WithField("peer", m.from)
 	if errors.Is(m.err, storage.ErrFailed) {
 		a.ownFailure("a proof of epochs", m.err)

@@ -11,23 +11,31 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/internal/testkit/mainnetpeer"
 	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// mainnetSize is the size of a synthetic mainnet. With TROUPE_MAINNET_SIZE=full it is mainnet's: a
-// proof of 5,000 epochs of 43,200 blocks, and more than two epochs of headers.
+// mainnetSize is the size of a synthetic mainnet. TROUPE_MAINNET_SIZE=proof gives it the proof of
+// mainnet, of 5,000 epochs, and full also more than two epochs of 43,200 headers each.
 func mainnetSize(o mainnetpeer.Options) mainnetpeer.Options {
-	if os.Getenv("TROUPE_MAINNET_SIZE") == "full" {
+	switch os.Getenv("TROUPE_MAINNET_SIZE") {
+	case "proof":
+		o.Epochs = 5000
+	case "full":
 		o.Epochs, o.EpochLength, o.Extra = 5000, 43_200, 1000
 	}
 	return o
@@ -194,6 +202,26 @@ func (n *mainnetNode) peakMemory(t *testing.T) int {
 	return 0
 }
 
+// used returns the processor time and the largest resident memory of the process so far, for the
+// log.
+func (n *mainnetNode) used(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // utime and stime in hundredths of a second
+	user, err := strconv.Atoi(fields[11])
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := strconv.Atoi(fields[12])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%.1f s of processor, %d MB at most", float64(user+system)/100, n.peakMemory(t))
+}
+
 // headersHere returns the height of the node's highest header.
 func (n *mainnetNode) headersHere(t *testing.T) primitives.Height {
 	t.Helper()
@@ -270,11 +298,11 @@ func TestNodeBeginsOnMainnetByEpochSync(t *testing.T) {
 	n.run(t, bootFlags(p)...)
 	begun := time.Now()
 	n.waits(t, "the proof is accepted", 15*time.Minute, func() bool { return strings.Contains(n.out.String(), "epoch sync proof accepted") })
-	t.Logf("proof accepted %v after the start, %d MB at most", time.Since(begun).Round(time.Millisecond), n.peakMemory(t))
+	t.Logf("proof accepted %v after the start: %s", time.Since(begun).Round(time.Millisecond), n.used(t))
 	first := c.Proof.Current.First.Height
 	n.waits(t, "half of the headers", 30*time.Minute, func() bool { return n.headersHere(t) == first+primitives.Height(half) })
 	n.requireSyncing(t, c)
-	t.Logf("%d headers %v after the start, %d MB at most", half, time.Since(begun).Round(time.Millisecond), n.peakMemory(t))
+	t.Logf("%d headers %v after the start: %s", half, time.Since(begun).Round(time.Millisecond), n.used(t))
 	n.requireUnbanned(t)
 	if got := n.peakMemory(t); got > memoryLimit {
 		t.Errorf("%d MB of resident memory, want at most %d", got, memoryLimit)
@@ -289,11 +317,11 @@ func TestNodeBeginsOnMainnetByEpochSync(t *testing.T) {
 	n.run(t, bootFlags(p)...)
 	begun = time.Now()
 	n.waits(t, "all headers", 30*time.Minute, func() bool { return n.headersHere(t) == c.Head.Header.Height })
-	t.Logf("the other %d headers %v after the start", int64(c.Len())-half, time.Since(begun).Round(time.Millisecond))
+	t.Logf("the other %d headers %v after the start: %s", int64(c.Len())-half, time.Since(begun).Round(time.Millisecond), n.used(t))
 	n.waits(t, "blocks before the sync block are requested", 5*time.Minute, func() bool { return p.Others.Load() > 0 })
 	n.requireSyncing(t, c)
 	n.requireUnbanned(t)
-	t.Logf("%d MB at most", n.peakMemory(t))
+	t.Logf("after the search for the sync block: %s", n.used(t))
 	if got := n.peakMemory(t); got > memoryLimit {
 		t.Errorf("%d MB of resident memory, want at most %d", got, memoryLimit)
 	}
@@ -316,4 +344,116 @@ func (n *mainnetNode) requireUnbanned(t *testing.T) {
 			t.Errorf("%s %v, want 0", name, got)
 		}
 	}
+}
+
+// TestUnusableEpochProofs: proofs that a node cannot use change nothing. The sender of a false proof
+// is banned. A proof that is only too old, too new, or of a later protocol is not its sender's
+// fault, and the node asks again. After all of them the node accepts a valid proof.
+func TestUnusableEpochProofs(t *testing.T) {
+	o := mainnetpeer.Options{Epochs: 12, EpochLength: 60, Extra: 10}
+	c := newMainnet(t, o)
+	variant := func(change func(*mainnetpeer.Options)) *mainnetpeer.Chain {
+		x := o
+		change(&x)
+		return newMainnet(t, x)
+	}
+	other := variant(func(o *mainnetpeer.Options) { o.History = "other" })
+	foreign := variant(func(o *mainnetpeer.Options) { o.Keys = "other" })
+	newest := parameters.Newest(primitives.NumberingRelease)
+	newer := variant(func(o *mainnetpeer.Options) { o.Next = newest + 1 })
+	if other.GenesisHash != c.GenesisHash || foreign.GenesisHash == c.GenesisHash {
+		t.Fatal("the chains have the wrong genesis")
+	}
+	spliced, err := statesync.UnpackProof(c.Packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(spliced.Epochs[4:8], other.Proof.Epochs[4:8])
+	first := c.Proof.Current.First.Height
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	pack := func(raw []byte) []byte { return z.EncodeAll(raw, nil) }
+	raw := c.Proof.AppendBorsh(nil)
+	unknown := slices.Clone(raw)
+	// the first header follows the tag of the proof, the number of epochs, the producers and a flag
+	unknown[1+4+len(primitives.AppendValidatorStakes(nil, c.Proof.Epochs[0].Producers))+1] = 99
+
+	n := newMainnetNode(t, c)
+	n.run(t)
+	bans := 0
+	for _, tt := range []struct {
+		name  string
+		proof []byte
+		head  primitives.Height // that the peer announces; 0: the chain's
+		ban   bool
+		says  string
+	}{
+		{"not compressed", []byte("proof"), 0, true, "invalid encoding"},
+		{"truncated", c.Packed[:len(c.Packed)/2], 0, true, "invalid encoding"},
+		{"truncated before compression", pack(raw[:len(raw)/2]), 0, true, "invalid encoding"},
+		{"trailing bytes", pack(append(slices.Clone(raw), 0)), 0, true, "invalid encoding"},
+		{"more than 500 MiB", pack(make([]byte, statesync.MaxProof+1)), 0, true, "invalid encoding"},
+		{"spliced from another chain", statesync.PackProof(spliced), 0, true, "invalid epoch sync proof"},
+		{"of another genesis", foreign.Packed, 0, true, "invalid epoch sync proof"},
+		{"valid and too old", c.Packed, first + 3*60 + 1, false, "too far below that head"},
+		{"valid and too close to the head", c.Packed, first + 2*60, false, "too close to the head"},
+		{"header of an unknown version", pack(unknown), 0, false, "unexpected variant tag 99 of BlockHeader"},
+		{"of a newer protocol", newer.Packed, newer.Proof.Current.First.Height + 2*60 + 20, false, "must be upgraded"},
+	} {
+		head := c.Head
+		if tt.head > 0 {
+			head = c.HeadAt(tt.head)
+		}
+		p, err := c.Serve(mainnetpeer.PeerOptions{Name: tt.name, Proof: tt.proof, Head: head, Node: n.info(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdict := func() string {
+			for line := range strings.Lines(n.out.String()) {
+				if strings.Contains(line, p.Info().ID.String()) && (strings.Contains(line, "proof rejected") || strings.Contains(line, "proof not used")) {
+					return line
+				}
+			}
+			return ""
+		}
+		n.waits(t, tt.name+": the verdict", 2*time.Minute, func() bool { return verdict() != "" })
+		if line := verdict(); !strings.Contains(line, tt.says) {
+			t.Errorf("%s: %q, want %q", tt.name, line, tt.says)
+		}
+		if tt.ban {
+			bans++
+			n.waits(t, tt.name+": the ban closes the connection", time.Minute, func() bool { return p.Connected() == 0 })
+		} else if p.Connected() != 1 {
+			t.Errorf("%s: %d connections, want 1", tt.name, p.Connected())
+		}
+		if got := n.metric("troupe_network_bans_total"); int(got) != bans {
+			t.Fatalf("%s: %v bans, want %d", tt.name, got, bans)
+		}
+		if got := n.headersHere(t); got != 9_820_210 {
+			t.Errorf("%s: the highest header is at %d", tt.name, got)
+		}
+		n.requireSyncing(t, c)
+		if got := n.metric("troupe_network_panics_total"); got != 0 {
+			t.Errorf("%s: %v panics", tt.name, got)
+		}
+		p.Close()
+	}
+	if got := n.peakMemory(t); got > memoryLimit {
+		t.Errorf("%d MB of resident memory, want at most %d", got, memoryLimit)
+	} else {
+		t.Logf("%d MB at most", got)
+	}
+	// A proof of a newer protocol pauses requests for ten minutes, a restart ends the pause.
+	n.stop(syscall.SIGTERM)
+	n.run(t)
+	p, err := c.Serve(mainnetpeer.PeerOptions{Name: "honest", Proof: c.Packed, Node: n.info(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	n.waits(t, "the headers of an honest peer", 2*time.Minute, func() bool { return n.headersHere(t) == c.Head.Header.Height })
+	n.requireUnbanned(t)
 }
