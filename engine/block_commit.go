@@ -118,6 +118,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Imported, error) {
 			e.endOffBranch(entry)
 		}
 		e.tip.Store(&head{entry: entry, final: a.Final})
+		e.dropStaleOptimistic()
 		a.UpgradeNeeded = e.adviseUpgrade(entry)
 	}
 	e.pipeline.mu.Lock()

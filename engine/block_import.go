@@ -89,7 +89,9 @@ type Job struct {
 	result   *apply.Result
 	err      error
 	executed *executedShard // result of another engine, to be written; nil: the job executes the chunk
-	took     time.Duration  // duration of Run
+	// optimistic applies the same chunk for an optimistic block; nil: there is none.
+	optimistic *OptimisticJob
+	took       time.Duration // duration of Run
 
 	prove      bool        // record a state proof for the chunk's witness
 	transition *Transition // made by Run if prove is set; the import sets its Block and Height
@@ -98,7 +100,7 @@ type Job struct {
 // Run applies the chunk. The caller must call Run once, on any goroutine. FinishImport returns the
 // error of the job. A panic of the job becomes such an error too.
 func (j *Job) Run() {
-	if j.notHeld() {
+	if j.notHeld() || j.runOptimistic() {
 		return
 	}
 	began := time.Now()
@@ -151,7 +153,7 @@ func (j *Job) Done() bool { return j.result != nil || j.err != nil || j.notHeld(
 // Trivial returns whether running the job costs less than handing it to another goroutine.
 func (j *Job) Trivial() bool {
 	in := &j.input
-	if j.notHeld() {
+	if j.notHeld() || j.optimistic != nil && j.optimistic.ended && j.optimistic.job.err == nil {
 		return true
 	}
 	if len(in.Transactions) > 0 || len(in.Incoming) > 0 || in.Validators != nil || len(in.Patch) > 0 {
@@ -185,6 +187,8 @@ func (p *BlockImport) Drop() {
 		}
 		if r := p.jobs[i].result; r != nil {
 			p.entry.Shards[i].root = rootOf(r.Trie)
+		} else if o := p.jobs[i].optimistic; o != nil {
+			o.discard()
 		}
 	}
 	p.entry.Release()
@@ -321,6 +325,7 @@ func (e *Engine) beginImport(
 		asked = asked || p.jobs[i].prove
 	}
 	e.proofs.wanted.Store(asked)
+	e.takeOptimistic(p)
 	e.precompiler.block(p)
 	return p, layout, nil
 }

@@ -157,6 +157,8 @@ type Engine struct {
 	precompiler  precompiler       // compiles contract code before the code's first use
 	vrf          *vrfCache         // shared with the parent engine of a child engine
 	patch        pendingPatch      // state patch of the block that was produced last
+	// optimistic has the optimistic blocks whose states are held, in the order of arrival.
+	optimistic []*OptimisticApply
 	// mocks are the signature checks that a sandbox mocks outside of blocks. nil: none.
 	mocks     atomic.Pointer[primitives.Mocks]
 	ownChunks recentHashes // hashes of chunks that this engine produced

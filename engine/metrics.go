@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -64,6 +65,40 @@ type Times struct {
 	// Gas is the Tgas burnt by new chunks, by shard. A new shard replaces the map.
 	Gas     atomic.Pointer[map[primitives.ShardID]*Histogram]
 	Choices Choices
+	// Optimistic counts the chunks of imported blocks, by whether an optimistic block had the same
+	// input.
+	Optimistic OptimisticUses
+}
+
+// OptimisticUses counts chunks by shard. Safe for concurrent use.
+type OptimisticUses struct {
+	mu sync.Mutex
+	of map[primitives.ShardID]Uses
+}
+
+// Uses counts the chunks whose result came from an optimistic block (Hits), and the rest.
+type Uses struct{ Hits, Misses uint64 }
+
+func (u *OptimisticUses) count(id primitives.ShardID, hit bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.of == nil {
+		u.of = map[primitives.ShardID]Uses{}
+	}
+	n := u.of[id]
+	if hit {
+		n.Hits++
+	} else {
+		n.Misses++
+	}
+	u.of[id] = n
+}
+
+// Read returns the counts.
+func (u *OptimisticUses) Read() map[primitives.ShardID]Uses {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return maps.Clone(u.of)
 }
 
 // Choices counts, by shard, what ended the choice of a chunk's transactions (Engine.Prepare). Safe

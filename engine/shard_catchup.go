@@ -598,10 +598,13 @@ func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 }
 
 // replaceNodes replaces each node x in memory by the node that by(x) returns, unless that is nil.
-// It ends all revert points. No block may be in flight to the disk, and no update of the flat head
-// may be running.
+// It ends all revert points and drops all optimistic blocks. No block may be in flight to the disk,
+// and no update of the flat head may be running.
 func (e *Engine) replaceNodes(by func(*BlockNode) *BlockNode) {
-	e.EndRevertPoints() // revert points refer to the old nodes
+	e.EndRevertPoints()                      // revert points refer to the old nodes
+	for _, o := range e.usableOptimistic() { // their imports would have other states before the block
+		o.Drop()
+	}
 	now := map[*BlockNode]*BlockNode{}
 	e.mu.Lock()
 	for hash, x := range e.entries {

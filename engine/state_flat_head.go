@@ -301,9 +301,10 @@ func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
 	e.flatHead = folded
 }
 
-// Close waits until all imported blocks are on disk and background work has ended. Afterwards the
-// caller closes the store.
+// Close waits until all imported blocks are on disk and background work has ended. No job may be
+// running. Afterwards the caller closes the store.
 func (e *Engine) Close() error {
+	e.DropOptimistic()
 	e.precompiler.looks.Wait()
 	e.removalsDone.Wait()
 	_, err := e.Flush()

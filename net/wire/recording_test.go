@@ -127,6 +127,9 @@ type signatureChecker struct {
 	done  map[primitives.Hash]bool
 	count map[string]int
 	where string
+	// optimistic has the optimistic blocks by their place, random the random values of blocks
+	optimistic map[slot]*primitives.OptimisticBlock
+	random     map[primitives.Hash]primitives.Hash
 }
 
 // signature checks one.
@@ -205,6 +208,38 @@ func (j *signatureChecker) header(h *primitives.BlockHeader) {
 	}
 }
 
+// slot is the place of a block in the chain.
+type slot struct {
+	parent primitives.Hash
+	height primitives.Height
+}
+
+// block compares a block with the optimistic block that its producer has sent before, and verifies
+// the VRF output that both have. neard takes these fields of a block from its optimistic block.
+func (j *signatureChecker) block(b *primitives.Block) {
+	h := b.Header
+	if _, again := j.random[h.Hash()]; again {
+		return
+	}
+	j.random[h.Hash()] = h.RandomValue
+	o := j.optimistic[slot{h.PrevHash, h.Height}]
+	if o == nil {
+		return
+	}
+	if o.Timestamp != h.Timestamp || o.RandomValue != h.RandomValue || o.VRFValue != b.Body.VRFValue || o.VRFProof != b.Body.VRFProof {
+		j.Errorf("%s: block %d differs from its optimistic block", j.where, h.Height)
+	}
+	if j.count["blocks after their optimistic block"]++; o.RandomValue != primitives.HashBytes(o.VRFValue[:]) {
+		j.Errorf("%s: random value of optimistic block %d", j.where, h.Height)
+	}
+	if random, ok := j.random[h.PrevHash]; ok {
+		hash := o.Hash()
+		if j.count["vrf outputs"]++; !primitives.VerifyVRF(j.validatorOf(hash[:], o.Signature), random[:], &o.VRFValue, &o.VRFProof) {
+			j.Errorf("%s: VRF output of optimistic block %d", j.where, h.Height)
+		}
+	}
+}
+
 func (j *signatureChecker) message(m Message) {
 	switch m := m.(type) {
 	case *Handshake:
@@ -249,6 +284,7 @@ func (j *signatureChecker) message(m Message) {
 		}
 	case *Block:
 		j.header(m.Block.Header)
+		j.block(m.Block)
 	case *Headers:
 		for _, h := range m.Headers {
 			j.header(h)
@@ -259,6 +295,7 @@ func (j *signatureChecker) message(m Message) {
 		} else {
 			j.byValidator("optimistic block", h[:], m.Block.Signature)
 		}
+		j.optimistic[slot{m.Block.PrevBlockHash, m.Block.Height}] = m.Block
 	case *Routed:
 		j.routed(m)
 	}
@@ -331,6 +368,7 @@ func TestRecordedFramesRoundTrip(t *testing.T) {
 	for _, path := range recordings(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			j := &signatureChecker{T: t, keys: keys{map[primitives.PublicKey]primitives.SecretKey{}, map[primitives.AccountID]primitives.PublicKey{}},
+				optimistic: map[slot]*primitives.OptimisticBlock{}, random: map[primitives.Hash]primitives.Hash{},
 				done: map[primitives.Hash]bool{}, count: map[string]int{}}
 			for n, line := range testutil.Lines(t, path) {
 				if n == 1 {

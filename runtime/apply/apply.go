@@ -116,6 +116,8 @@ func Apply(in *Input) (*Result, error) {
 	return c.finish()
 }
 
+func (in *Input) canceled() bool { return in.Canceled != nil && in.Canceled.Load() }
+
 // check returns an error if required input is missing.
 func (in *Input) check() error {
 	switch {
@@ -215,6 +217,9 @@ func (c *chunk) runOrDelay(r *primitives.Receipt, tx primitives.Hash) error {
 // process runs a receipt, then the instant receipts that it created, until no instant receipt is
 // left.
 func (c *chunk) process(r *primitives.Receipt) error {
+	if c.in.canceled() {
+		return ErrCanceled
+	}
 	if err := c.processOne(r); err != nil {
 		return err
 	}

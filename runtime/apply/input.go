@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -10,6 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
+
+// ErrCanceled means that Input.Canceled has ended Apply.
+var ErrCanceled = errors.New("apply: cancelled")
 
 // ErrInput means that the input lacks something that every chunk needs.
 var ErrInput = errors.New("apply: invalid input")
@@ -51,8 +55,11 @@ type Input struct {
 
 	// Par runs receipts of different receivers in parallel. nil: receipts run one by one. With Par,
 	// the functions and interfaces in Block are called by several goroutines.
-	Par    Par
-	window windowSizes
+	Par Par
+	// Canceled ends Apply with ErrCanceled before the next receipt, once it is true. It never
+	// changes a result. nil: Apply is never cancelled.
+	Canceled *atomic.Bool
+	window   windowSizes
 }
 
 // ShardCongestion is a shard's congestion info and the number of chunks that the shard has missed:

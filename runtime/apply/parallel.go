@@ -102,7 +102,7 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 			a := &slots[first[i]+k]
 			w.out = executed{}
 			a.span = fork.Begin()
-			if w.run(&c.in.Block, c.in.Layout, fork, r) != nil {
+			if c.in.canceled() || w.run(&c.in.Block, c.in.Layout, fork, r) != nil {
 				return // skip the remaining receipts of this call of Par
 			}
 			a.span.End()
