@@ -168,6 +168,12 @@ func (n *Node) imported(acc *engine.Imported) {
 	if n.o.Hooks.planted(PlantedEarly) && acc.IsHead {
 		n.setHead(acc.Entry)
 	}
+	if n.optimistic != nil {
+		n.optimistic.Final(acc.Final.Height)
+		if o := n.optimistic.TakeOrphan(hash); o != nil {
+			n.optimisticBlock(o)
+		}
+	}
 	n.requestRoute()
 }
 

@@ -105,6 +105,9 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 	}
 	for _, c := range out.Complete {
 		n.complete[c.Chunk.Hash] = c.Chunk
+		if n.optimistic != nil {
+			n.optimistic.AddChunk(c.Chunk)
+		}
 		n.addBody(c.Chunk)
 		n.endorseHeld(c.Chunk)
 	}
@@ -113,6 +116,7 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 	}
 	if len(out.Complete) > 0 {
 		n.importNext()
+		n.beginOptimistic()
 	}
 }
 

@@ -14,7 +14,7 @@ type Peer string
 // Message is a message between nodes. Messages between connected peers: *primitives.Block,
 // BlockRequest, HeadersRequest, Headers. Messages to a validator: *primitives.Approval,
 // PartialChunk, ChunkForward, ChunkRequest, ChunkResponse, PartialWitness, Forwarded,
-// WitnessAck, ChunkEndorsement, ContractAccesses, ContractCodeRequest, ContractCodeResponse,
+// WitnessAck, OptimisticBlock, ChunkEndorsement, ContractAccesses, ContractCodeRequest, ContractCodeResponse,
 // PartialContractDeploys, SignedTransaction. All receivers of a message get the same value, so they
 // must not change it.
 type Message any
@@ -76,13 +76,16 @@ func (Persisted) event()     {}
 func (ShardsChanged) event() {}
 
 // Send is an outgoing message. If To is set, the receiver is that validator. Otherwise, if Peer is
-// set, the receiver is that connected peer. If To and Peer are empty, the receivers are all
-// connected peers.
+// set, the receiver is that connected peer. Otherwise, if Receivers is set, the receivers are those
+// validators. If all three are empty, the receivers are all connected peers.
 type Send struct {
 	To      primitives.AccountID
 	Peer    Peer
 	Message Message
-	Again   bool // the broadcast of a block is repeated, because the head has not changed since
+	// Receivers are the receivers of an optimistic block, which is sent only over direct connections.
+	// nil for all other messages.
+	Receivers []primitives.AccountID
+	Again     bool // the broadcast of a block is repeated, because the head has not changed since
 	// Ask names further peers that can answer a ChunkRequest. nil: there are none.
 	Ask *chunkparts.Ask
 }
@@ -91,6 +94,9 @@ type Send struct {
 type Job struct {
 	ID  uint64
 	Run func()
+	// Optimistic means that no message or block waits for the job. The shell must not delay other
+	// jobs by running the job.
+	Optimistic bool
 }
 
 // Note is a line for logs and traces.

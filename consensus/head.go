@@ -204,9 +204,9 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 		return
 	}
 	n.save()
-	wall := uint64(n.now)
-	if n.o.Wall != nil {
-		wall = n.o.Wall()
+	wall := n.wall()
+	if o := n.announced; o != nil && o.PrevBlockHash == h.hash {
+		wall = o.Timestamp
 	}
 	p := &engine.Proposal{
 		Parent: h.hash, Height: height, Timestamp: wall, Chunks: make([]*primitives.Chunk, len(list)),
@@ -245,7 +245,7 @@ func (n *Node) rekey(ev KeyChanged) {
 	}
 	n.witnesses.Rekey(primitives.SecretKey{})
 	n.takeKey(ev.Key, ev.Wait)
-	n.again = repeatedVote{}
+	n.again, n.announced, n.announcing = repeatedVote{}, nil, announcing{}
 	if h := n.head; h != nil {
 		n.checkKey(h.block.Header, h.epoch)
 		h.approves = false

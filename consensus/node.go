@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/optimistic"
 	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/consensus/importer"
@@ -24,6 +25,7 @@ import (
 type Chain interface {
 	BlockImporter
 	Producer
+	EarlyApplier
 	WitnessMaker
 	Positions
 	Blocks
@@ -38,7 +40,7 @@ type BlockImporter interface {
 	Stored() ([]*engine.Imported, error)
 }
 
-// Producer builds and signs this validator's chunks and blocks.
+// Producer builds and signs this validator's chunks, blocks and optimistic blocks.
 type Producer interface {
 	Prepare(
 		parent primitives.Hash,
@@ -53,6 +55,20 @@ type Producer interface {
 		key primitives.SecretKey,
 	) (*primitives.Chunk, *chain.EncodedBody, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
+	NewOptimisticBlock(
+		parent primitives.Hash,
+		height primitives.Height,
+		timestamp uint64,
+		key primitives.SecretKey,
+	) (*primitives.OptimisticBlock, error)
+	OptimisticReceivers(head *primitives.BlockHeader) ([]primitives.AccountID, error)
+}
+
+// EarlyApplier validates optimistic blocks, and applies their chunks before the block arrives.
+type EarlyApplier interface {
+	CheckOptimistic(o *primitives.OptimisticBlock, maxHeight primitives.Height) ([]primitives.ShardID, error)
+	BeginOptimistic(o *primitives.OptimisticBlock, chunks []*primitives.Chunk) (*engine.OptimisticApply, error)
+	DropOptimistic()
 }
 
 // WitnessMaker makes the witnesses of this validator's chunks, and handles contract code that other
@@ -176,6 +192,9 @@ type Options struct {
 	// produce_chunk_add_transactions_time_limit). nil: no time limit.
 	ChooseTimer func() (over func() bool)
 
+	// NoOptimisticBlocks makes the node neither send nor use optimistic blocks.
+	NoOptimisticBlocks bool
+
 	// Signatures.
 
 	// Verifier verifies signatures of validators. nil: PlainVerifier.
@@ -192,8 +211,8 @@ type Options struct {
 	// OnPersisted is called on any goroutine when imported blocks have reached the disk. The shell
 	// must then call Step with Persisted. nil: the shell detects the persisted blocks itself.
 	OnPersisted func()
-	// Counters count orphans, and the results of checking messages that contain an anchor. nil: not
-	// counted.
+	// Counters count orphans, optimistic blocks, and the results of checking messages that contain
+	// an anchor. nil: not counted.
 	Counters *Counters
 
 	// Tests.
@@ -202,13 +221,14 @@ type Options struct {
 	Hooks Hooks
 }
 
-// Counters count orphans, and the results of checking the anchors in messages about chunks. Safe
-// for concurrent use. The zero value is ready to use.
+// Counters count orphans, optimistic blocks, and the results of checking the anchors in messages
+// about chunks. Safe for concurrent use. The zero value is ready to use.
 type Counters struct {
-	Blocks    blockpool.Counters
-	Chunks    anchor.Counters // counts partial chunks
-	Witnesses anchor.Counters // counts witness parts, contract accesses and deployed code
-	Produced  ProductionCounters
+	Blocks     blockpool.Counters
+	Chunks     anchor.Counters // counts partial chunks
+	Witnesses  anchor.Counters // counts witness parts, contract accesses and deployed code
+	Produced   ProductionCounters
+	Optimistic OptimisticCounters
 }
 
 // Node is the state machine of one validator, or of a node that only follows the chain. Not safe
@@ -249,6 +269,9 @@ type Node struct {
 	// waitingChunks has complete chunks whose parent block is unknown, by hash of that block.
 	waitingChunks map[primitives.Hash][]*primitives.Chunk
 	assigned      *assignments
+	optimistic    *optimistic.Pool            // nil: NoOptimisticBlocks
+	announced     *primitives.OptimisticBlock // optimistic block that this node produced last, or nil
+	announcing    announcing
 	witnesses     *partialwitness.Tracker // nil: this node has no account
 	votes         *partialwitness.Endorsements
 	// deferred are endorsements of chunks on the head, for the producers of later heights. The node
@@ -293,6 +316,12 @@ func New(o Options, now int64) (*Node, error) {
 		blocks.Counters = &o.Counters.Blocks
 	}
 	n.blocks = importer.New(blocks)
+	if o.Counters == nil {
+		n.o.Counters = new(Counters)
+	}
+	if !o.NoOptimisticBlocks {
+		n.optimistic = optimistic.New(e.TipFinal().Height)
+	}
 	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verifier.Verify, o.Random)
 	n.assigned = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
 	n.parts.Sparing = o.Eager
@@ -321,6 +350,7 @@ func New(o Options, now int64) (*Node, error) {
 func (n *Node) Start(now int64) Out {
 	return n.step(now, func() {
 		at := n.e.Head()
+		n.e.DropOptimistic() // of a node that has failed; its jobs have ended
 		n.stepParts(n.partsHead(at.Hash, at.Header()))
 		n.setHead(at)
 	})
@@ -408,6 +438,7 @@ func (n *Node) advance() {
 			if n.again.vote != nil {
 				n.out.Wake = min(n.out.Wake, n.again.at)
 			}
+			n.makeOptimisticBlock()
 		}
 		if len(n.ownMessages) == 0 {
 			n.out.Wake = max(n.out.Wake, n.now+1)
@@ -454,12 +485,13 @@ func (n *Node) refuseBlock(from Peer, b *primitives.Block, err error) {
 	n.out.Refused = append(n.out.Refused, &Refusal{b.Hash(), b.Header.Height, from, err})
 }
 
-// Abandon releases the states of the block that is being imported. The jobs of that block's import
+// Abandon releases the states of the block that is being imported and of optimistic blocks. All jobs
 // must have ended. The caller must not call Step afterwards.
 func (n *Node) Abandon() {
 	if r := n.blocks.Stop(); r != nil {
 		r.Import.Drop()
 	}
+	n.e.DropOptimistic()
 }
 
 // fail stops the node because of an error. Errors after the first are ignored.
@@ -492,7 +524,7 @@ func (n *Node) save() { n.unsaved = true }
 func (n *Node) run(work, then func()) {
 	n.lastJob++
 	n.jobs[n.lastJob] = then
-	n.out.Jobs = append(n.out.Jobs, Job{n.lastJob, work})
+	n.out.Jobs = append(n.out.Jobs, Job{ID: n.lastJob, Run: work})
 }
 
 func (n *Node) done(id uint64) {
@@ -518,6 +550,8 @@ func (n *Node) receive(from Peer, m Message) {
 		n.answerHeaders(from, m.Hashes)
 	case Headers:
 		n.headers(from, m.List)
+	case *primitives.OptimisticBlock:
+		n.optimisticBlock(m)
 	case *primitives.Approval:
 		n.approval(m, "")
 	case *primitives.SignedTransaction:

@@ -52,6 +52,11 @@ type script struct {
 	blocks map[string]*primitives.Block
 	names  map[primitives.Hash]string
 	lines  []string
+
+	change   func(*consensus.Options) // changes the options of the next start; nil: no change
+	counters *consensus.Counters      // of the last start
+	sent     []consensus.Send
+	notes    []string
 }
 
 func (s *script) fail(err error) {
@@ -82,13 +87,18 @@ func (s *script) open() *engine.Engine {
 // start starts the validator with the signatures that it saved last.
 func (s *script) start() {
 	s.t.Helper()
-	var err error
-	s.core, err = consensus.New(consensus.Options{
+	s.counters = new(consensus.Counters)
+	o := consensus.Options{
 		Engine: s.e, HeaderChain: s.e.HeaderChain(), Witnesses: s.e.Witnesses(), Account: s.me, Key: testnode.Key(s.me), Signed: s.row,
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second),
 			ChunkWait: [2]uint64{1, 3}},
-		Random: func(int) int { return 0 },
-	}, s.now)
+		Random: func(int) int { return 0 }, Counters: s.counters,
+	}
+	if s.change != nil {
+		s.change(&o)
+	}
+	var err error
+	s.core, err = consensus.New(o, s.now)
 	s.fail(err)
 	s.do(s.core.Start(s.now))
 }
@@ -123,6 +133,10 @@ func (s *script) do(out consensus.Out) {
 			text = strings.ReplaceAll(text, hash.String()[:8], name)
 		}
 		s.say("reject: %s", text)
+	}
+	s.sent = append(s.sent, out.Send...)
+	for _, n := range out.Notes {
+		s.notes = append(s.notes, n.What)
 	}
 	s.send(out.Send)
 	if out.Fatal != nil {
@@ -177,6 +191,10 @@ func (s *script) send(list []consensus.Send) {
 				continue
 			}
 			s.say("send all the block %s: height %d on %s, %d approvals", s.names[m.Hash()], m.Header.Height, s.names[m.Header.PrevHash], n)
+		case *primitives.OptimisticBlock:
+			for _, to := range x.Receivers {
+				add(fmt.Sprintf("optimistic block %d on %s", m.Height, s.names[m.PrevBlockHash]), to)
+			}
 		case consensus.BlockRequest:
 			s.say("ask %s for the block %s", x.Peer, s.names[m.Hash])
 		case consensus.HeadersRequest:

@@ -155,6 +155,10 @@ func (a *Actor) deliver(d near.Deliver) {
 			a.self(delivered{d, nil})
 			return
 		}
+	case *wire.OptimisticBlock:
+		if a.o.Receive == nil || fromWire(m) == nil {
+			return
+		}
 	case *wire.Headers, *wire.Transaction, *wire.EpochSyncResponse, *wire.StateResponse:
 	default:
 		return

@@ -180,3 +180,37 @@ func TestDeliveredMessageReachesValidator(t *testing.T) {
 		}
 	}
 }
+
+// TestOptimisticBlockReachesValidator: an optimistic block goes to the validator, with a slot. One
+// that states another hash goes nowhere, and neither does one at a node without a validator.
+func TestOptimisticBlockReachesValidator(t *testing.T) {
+	o := &primitives.OptimisticBlock{Height: 5, Signature: primitives.ZeroED25519Signature}
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "sender")
+	for name, c := range map[string]struct {
+		hash      primitives.Hash
+		validator bool
+		want      int
+	}{"right": {o.Hash(), true, 1}, "another hash": {primitives.Hash{1}, true, 0}, "no validator": {o.Hash(), false, 0}} {
+		t.Run(name, func(t *testing.T) {
+			var got []consensus.Received
+			var done []func()
+			a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)), o: Options{}}
+			a.self = func(m any) { t.Errorf("the actor gets %T", m) }
+			if c.validator {
+				a.o.Receive = func(m consensus.Received, free func()) { got, done = append(got, m), append(done, free) }
+			}
+			a.deliver(near.Deliver{From: key.PublicKey(), Tier: wire.T1, Msg: &wire.OptimisticBlock{Block: o, WireHash: c.hash}})
+			if len(got) != c.want || a.inbox.all != c.want {
+				t.Fatalf("%d messages, %d slots", len(got), a.inbox.all)
+			}
+			if c.want > 0 {
+				if got[0].Message != consensus.Message(o) {
+					t.Errorf("message %+v", got[0].Message)
+				}
+				if done[0](); a.inbox.all != 0 {
+					t.Error("the slot is kept")
+				}
+			}
+		})
+	}
+}

@@ -28,8 +28,12 @@ const gossipWindow = primitives.Height(8)
 type partsRequest struct{ *chunkparts.Ask }
 
 // fromWire converts a peer's message for the consensus core. fromWire returns nil if the core does
-// not handle the message.
+// not handle the message. nearcore verifies the signature of an optimistic block over the hash that
+// the sender states; this node drops one with another hash, which no nearcore node sends.
 func fromWire(m wire.Message) consensus.Message {
+	if o, ok := m.(*wire.OptimisticBlock); ok && o.WireHash == o.Block.Hash() {
+		return o.Block
+	}
 	r, ok := m.(*wire.Routed)
 	if !ok {
 		return nil
@@ -131,6 +135,8 @@ func (f *Status) Send(list []consensus.Send, tell func(any)) {
 			} else if f.isRecent(m.Header.Height) && (!f.early.take(m.Hash()) || s.Again) {
 				host.Post(near.ToAll{Msg: &wire.Block{Block: m}, Again: s.Again})
 			}
+		case *primitives.OptimisticBlock:
+			host.Post(near.OptimisticTo{Accounts: s.Receivers, Msg: &wire.OptimisticBlock{Block: m, WireHash: m.Hash()}})
 		case consensus.BlockRequest:
 			tell(messages.BlockWanted{Hash: m.Hash, From: string(s.Peer)})
 		case *primitives.ChunkResponse:

@@ -9,8 +9,8 @@
 //	state   Actor: the consensus core, its jobs, blocks on their way to disk. Journal: what
 //	        was signed. Life: what survives a failure of the actor
 //	units   ns since 1970
-//	bound   Options.Workers concurrent jobs; the outbox holds what one journal write delays;
-//	        otherwise the limits of consensus
+//	bound   Options.Workers concurrent jobs, and as many optimistic ones; the outbox holds what
+//	        one journal write delays; otherwise the limits of consensus
 //	errors  the core handles errors of peers; its own errors halt the node. A panic restarts
 //	        the actor from disk, unless it happened in a call that changes the engine: that
 //	        halts the node
@@ -163,6 +163,8 @@ type (
 		of  *Actor
 		job uint64
 		bad *jobPanic
+		// optimistic means that the job was one of runningSpare.
+		optimistic bool
 	}
 	stored        struct{}
 	journalFailed struct {
@@ -193,11 +195,15 @@ type Actor struct {
 	timer   *time.Timer
 	self    func(any)
 
-	jobs     []consensus.Job // jobs that wait for a worker
-	running  int
-	ended    chan struct{} // receives one element for each finished job
-	inFlight []*messages.BlockAccepted
-	drains   []func(messages.Drained, error)
+	jobs    []consensus.Job // jobs that wait for a worker
+	running int             // running jobs that are not optimistic
+	// spare are the optimistic jobs that wait, runningSpare those that run. Optimistic jobs use only
+	// workers that no other job needs, and never delay the start of another job.
+	spare        []consensus.Job
+	runningSpare int
+	ended        chan struct{} // receives one element for each finished job
+	inFlight     []*messages.BlockAccepted
+	drains       []func(messages.Drained, error)
 
 	schedule *engine.Schedule     // schedule of the tracked shards; nil: the tracked shards do not change
 	movesDue bool                 // true: schedule.Step may have work
@@ -206,7 +212,7 @@ type Actor struct {
 
 // New returns the actor.
 func New(o Options) *Actor {
-	return &Actor{o: o, self: func(any) {}, ended: make(chan struct{}, o.Workers)}
+	return &Actor{o: o, self: func(any) {}, ended: make(chan struct{}, 2*o.Workers)}
 }
 
 // Receive handles lifecycle messages and passes the rest to Handle.
@@ -307,9 +313,10 @@ func (a *Actor) end() {
 		a.schedule.Close()
 		a.schedule = nil
 	}
-	for ; a.running > 0; a.running-- {
+	for ; a.running+a.runningSpare > 0; a.running-- {
 		<-a.ended
 	}
+	a.running, a.runningSpare = 0, 0
 	a.stopCore()
 	if a.retired != nil && !a.o.Life.mutating.Load() {
 		a.retired.Abandon()
@@ -427,7 +434,13 @@ func (a *Actor) do(out consensus.Out) {
 		a.halt(out.Fatal)
 		return
 	}
-	a.jobs = append(a.jobs, out.Jobs...)
+	for _, j := range out.Jobs {
+		if j.Optimistic {
+			a.spare = append(a.spare, j)
+		} else {
+			a.jobs = append(a.jobs, j)
+		}
+	}
 	a.run()
 	if out.Wake > 0 {
 		a.timer.Reset(time.Duration(max(out.Wake-a.now, 0)))
@@ -447,31 +460,45 @@ func (a *Actor) logStep(out *consensus.Out) {
 	}
 }
 
-// run starts waiting jobs while fewer than Options.Workers run.
+// run starts waiting jobs while fewer than Options.Workers run, and optimistic jobs while fewer than
+// that run in all.
 func (a *Actor) run() {
 	for len(a.jobs) > 0 && a.running < a.o.Workers {
-		j := a.jobs[0]
-		a.jobs[0] = consensus.Job{}
-		a.jobs = a.jobs[1:]
 		a.running++
-		self, ended := a.self, a.ended
-		go func() {
-			m := jobDone{of: a, job: j.ID}
-			defer func() {
-				if p := recover(); p != nil {
-					m.bad = &jobPanic{p, debug.Stack()}
-				}
-				ended <- struct{}{}
-				self(m)
-			}()
-			j.Run()
-		}()
+		a.startFirst(&a.jobs)
 	}
+	for len(a.spare) > 0 && a.running+a.runningSpare < a.o.Workers {
+		a.runningSpare++
+		a.startFirst(&a.spare)
+	}
+}
+
+// startFirst starts the first job of a queue.
+func (a *Actor) startFirst(queue *[]consensus.Job) {
+	j := (*queue)[0]
+	(*queue)[0] = consensus.Job{}
+	*queue = (*queue)[1:]
+	self, ended := a.self, a.ended
+	go func() {
+		m := jobDone{of: a, job: j.ID, optimistic: j.Optimistic}
+		defer func() {
+			if p := recover(); p != nil {
+				m.bad = &jobPanic{p, debug.Stack()}
+			}
+			ended <- struct{}{}
+			self(m)
+		}()
+		j.Run()
+	}()
 }
 
 func (a *Actor) jobDone(m *jobDone) {
 	<-a.ended
-	a.running--
+	if m.optimistic {
+		a.runningSpare--
+	} else {
+		a.running--
+	}
 	if m.bad != nil {
 		panic(fmt.Sprintf("%v\n%s", m.bad.reason, m.bad.stack))
 	}
@@ -518,7 +545,7 @@ func (a *Actor) stopCore() {
 	if a.core == nil {
 		return
 	}
-	a.retired, a.core, a.jobs = a.core, nil, nil
+	a.retired, a.core, a.jobs, a.spare = a.core, nil, nil, nil
 	a.timer.Stop()
 }
 
@@ -534,7 +561,7 @@ func (a *Actor) halt(err error) {
 
 // drained answers pending DrainChain requests once no job runs and all imported blocks are on disk.
 func (a *Actor) drained() {
-	if e := a.o.Engine; a.core != nil || a.running > 0 || len(a.inFlight) > 0 || e.Tip().Hash != e.Head().Hash {
+	if e := a.o.Engine; a.core != nil || a.running+a.runningSpare > 0 || len(a.inFlight) > 0 || e.Tip().Hash != e.Head().Hash {
 		return
 	}
 	for _, reply := range a.drains {

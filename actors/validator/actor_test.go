@@ -1,6 +1,7 @@
 package validator
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -32,5 +33,39 @@ func TestStoppedImportIsReleasedAfterItsJobs(t *testing.T) {
 	a.end()
 	if times != 1 || a.running != 0 || a.retired != nil {
 		t.Errorf("abandoned %d times, %d jobs run", times, a.running)
+	}
+}
+
+// TestOptimisticJobDelaysNoOtherJob: an optimistic job takes only a worker that is idle, and while
+// it runs, other jobs begin as if it did not. The actor waits for it when it ends.
+func TestOptimisticJobDelaysNoOtherJob(t *testing.T) {
+	a := New(Options{Life: new(Life), Workers: 2})
+	begun, goOn := make(chan uint64, 8), make(chan struct{})
+	job := func(id uint64, optimistic bool) consensus.Job {
+		return consensus.Job{ID: id, Optimistic: optimistic, Run: func() { begun <- id; <-goOn }}
+	}
+	next := func() (list []uint64) {
+		for {
+			select {
+			case id := <-begun:
+				list = append(list, id)
+			case <-time.After(50 * time.Millisecond):
+				slices.Sort(list)
+				return list
+			}
+		}
+	}
+	a.jobs, a.spare = []consensus.Job{job(1, false)}, []consensus.Job{job(11, true), job(12, true)}
+	if a.run(); !slices.Equal(next(), []uint64{1, 11}) || a.running != 1 || a.runningSpare != 1 {
+		t.Errorf("%d jobs and %d optimistic ones run", a.running, a.runningSpare)
+	}
+	a.jobs = []consensus.Job{job(2, false), job(3, false)}
+	if a.run(); !slices.Equal(next(), []uint64{2}) || len(a.jobs) != 1 || len(a.spare) != 1 {
+		t.Errorf("%d jobs and %d optimistic ones wait", len(a.jobs), len(a.spare))
+	}
+	a.jobs, a.spare = nil, nil
+	close(goOn)
+	if a.end(); a.running != 0 || a.runningSpare != 0 || len(a.ended) != 0 {
+		t.Errorf("%d jobs and %d optimistic ones run after the end", a.running, a.runningSpare)
 	}
 }

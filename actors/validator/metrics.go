@@ -95,5 +95,25 @@ func (l *Life) produced(b []byte) []byte {
 			b = fmt.Appendf(b, "%s{shard_id=\"%d\",reason=%q} %d\n", rejected, r.Shard, r.Reason, results[r])
 		}
 	}
-	return b
+	return l.optimisticMetrics(b)
+}
+
+// optimisticMetrics appends the counters of optimistic blocks.
+func (l *Life) optimisticMetrics(b []byte) []byte {
+	o := &l.Counters.Optimistic
+	for _, c := range []struct {
+		name, help string
+		n          uint64
+	}{
+		{"near_optimistic_block_produced_total", "Total number of optimistic blocks produced since starting this node", o.Produced.Load()},
+		{"near_num_invalid_optimistic_blocks", "Number of invalid optimistic blocks", o.Invalid.Load()},
+		{"near_num_dropped_optimistic_blocks_because_of_processed_height",
+			"Number of optimistic blocks dropped because the height was already processed with a full block", o.Late.Load()},
+		{"near_num_failed_optimistic_blocks", "Number of optimistic blocks which failed to be processed", o.Failed.Load()},
+		{"near_num_failed_optimistic_block_applies", "Number of per-shard optimistic apply tasks that returned an error", o.Applies.Load()},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s counter\n%s %d\n", c.name, c.help, c.name, c.name, c.n)
+	}
+	const orphans = "near_num_optimistic_orphans"
+	return fmt.Appendf(b, "# HELP %s Number of optimistic orphan blocks.\n# TYPE %s gauge\n%s %d\n", orphans, orphans, orphans, o.Orphans.Load())
 }

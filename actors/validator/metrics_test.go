@@ -3,6 +3,7 @@ package validator
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain/anchor"
@@ -70,6 +71,26 @@ func TestProductionIsPublished(t *testing.T) {
 			`near_chunk_endorsements_rejected{shard_id="2",reason="TooEarly"} 1` + "\n" +
 			`near_chunk_endorsements_rejected{shard_id="3",reason="TooEarly"} 1` + "\n" +
 			`near_chunk_endorsements_rejected{shard_id="3",reason="TooLate"} 1` + "\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+}
+
+// TestCountersOfOptimisticBlocksArePublished: each counter is published under nearcore's name.
+func TestCountersOfOptimisticBlocksArePublished(t *testing.T) {
+	var l Life
+	o := &l.Counters.Optimistic
+	for i, c := range []*atomic.Uint64{&o.Produced, &o.Invalid, &o.Late, &o.Failed, &o.Applies} {
+		c.Store(uint64(i + 1))
+	}
+	o.Orphans.Store(6)
+	got := string(l.Metrics(nil))
+	for _, want := range []string{
+		"near_optimistic_block_produced_total 1\n", "near_num_invalid_optimistic_blocks 2\n",
+		"near_num_dropped_optimistic_blocks_because_of_processed_height 3\n", "near_num_failed_optimistic_blocks 4\n",
+		"near_num_failed_optimistic_block_applies 5\n", "# TYPE near_num_optimistic_orphans gauge\nnear_num_optimistic_orphans 6\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in:\n%s", want, got)

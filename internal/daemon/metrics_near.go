@@ -226,7 +226,21 @@ func appendTimes(b []byte, t *engine.Times) []byte {
 			b = appendHistogram(b, "near_chunk_tgas_used_hist", fmt.Sprintf("shard=\"%d\"", id), x)
 		}
 	}
-	return appendChoices(b, t.Choices.Read())
+	b = appendChoices(b, t.Choices.Read())
+	uses := t.Optimistic.Read()
+	for _, c := range []struct {
+		name, help string
+		value      func(engine.Uses) uint64
+	}{
+		{"near_apply_chunk_results_cache_hits", "Chunks of imported blocks that were applied for an optimistic block with the same input", func(u engine.Uses) uint64 { return u.Hits }},
+		{"near_apply_chunk_results_cache_misses", "Chunks of imported blocks for which there was no optimistic block with the same input", func(u engine.Uses) uint64 { return u.Misses }},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s counter\n", c.name, c.help, c.name)
+		for _, id := range slices.Sorted(maps.Keys(uses)) {
+			b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", c.name, id, c.value(uses[id]))
+		}
+	}
+	return b
 }
 
 // appendChoices appends what ended the choices of chunks' transactions.

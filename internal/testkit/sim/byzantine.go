@@ -60,6 +60,9 @@ func (x *network) sendFalse(from *node, s *consensus.Send) {
 			x.carry(from, n, &twin)
 		}
 		return
+	case *primitives.OptimisticBlock:
+		x.sendFalseOptimistic(from, s, m)
+		return
 	case *primitives.PartialChunk, *primitives.ChunkResponse:
 		if c, ok := m.(*primitives.PartialChunk); ok && w.s.Forms {
 			x.create(from, &c.Header)
@@ -168,6 +171,52 @@ func (x *network) sendFarBlocks(from *node, m *primitives.Block) {
 			if n != from {
 				x.carry(from, n, &far)
 			}
+		}
+	}
+}
+
+// sendFalseOptimistic sends, to each receiver, an optimistic block of the byzantine validator, or
+// one that differs from its later block in one field, or both in either order, or many, or none.
+func (x *network) sendFalseOptimistic(from *node, s *consensus.Send, m *primitives.OptimisticBlock) {
+	w, key := x.w, secretOf(from.name)
+	for _, to := range s.Receivers {
+		n := w.byName[to]
+		if n == nil || n == from {
+			continue
+		}
+		copies := []int{0, 1, 1, 2, 30}[w.rng.IntN(5)]
+		if w.chance(500) {
+			x.carry(from, n, m)
+		}
+		for range copies {
+			other := *m
+			signed := true
+			switch w.rng.IntN(9) {
+			case 0:
+				other.Timestamp += uint64(w.rng.IntN(2000))
+			case 1:
+				other.Timestamp = uint64(w.rng.Int64())
+			case 2:
+				other.Height += primitives.Height(w.rng.IntN(4))
+			case 3:
+				other.Height += 1_000_000
+			case 4:
+				other.PrevBlockHash[0] ^= 1
+			case 5:
+				other.RandomValue[0] ^= 1
+			case 6:
+				other.VRFValue[0] ^= 1
+			case 7:
+				other.VRFProof[0] ^= 1
+			case 8:
+				other.Timestamp, signed = other.Timestamp+1, false
+			}
+			if signed {
+				hash := other.Hash()
+				other.Signature = key.Sign(hash[:])
+			}
+			w.result.FalseMessages++
+			x.carry(from, n, &other)
 		}
 	}
 }

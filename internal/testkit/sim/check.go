@@ -447,6 +447,9 @@ func (c *checks) countUniversal() (count int) {
 
 func (c *checks) measure(r *Result) {
 	r.Supplies = c.supplies
+	if c.signs.waits > 0 {
+		r.ToEndorsement = c.signs.waited / c.signs.waits
+	}
 	r.Receipts, r.Epochs, r.Missed, r.Gaps, r.LastGap = len(c.applied), len(c.epochs), c.missed, c.gaps, c.lastGap
 	r.Endorsed, r.Forms = c.endorsed, c.verdicts.tally
 	r.Lists, r.Versions = c.producers.lists, c.versions

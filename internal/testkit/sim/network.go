@@ -53,6 +53,14 @@ func (x *network) pass(from *node, s *consensus.Send) {
 	case to == "" && s.Ask != nil:
 		to = w.nodes[w.rng.IntN(len(w.nodes))].name
 	}
+	if len(s.Receivers) > 0 {
+		for _, to := range s.Receivers {
+			if n := w.byName[to]; n != nil && n != from {
+				x.carry(from, n, s.Message)
+			}
+		}
+		return
+	}
 	if to != "" {
 		if n := w.byName[to]; n != nil && n != from {
 			x.carry(from, n, s.Message)
@@ -154,6 +162,8 @@ func kind(m consensus.Message) byte {
 		return 17
 	case *primitives.PartialContractDeploys:
 		return 18
+	case *primitives.OptimisticBlock:
+		return 19
 	}
 	return 0
 }
@@ -170,6 +180,8 @@ func describe(m consensus.Message) string {
 		return "asks for headers"
 	case consensus.Headers:
 		return fmt.Sprintf("%d headers", len(m.List))
+	case *primitives.OptimisticBlock:
+		return fmt.Sprintf("optimistic block %d on %s", m.Height, short(m.PrevBlockHash))
 	case *primitives.Approval:
 		if m.Inner.Skip {
 			return fmt.Sprintf("vote of %s for %d, skips from %d", m.AccountID, m.Target, m.Inner.SkipHeight)

@@ -202,7 +202,7 @@ func (n *node) start() error {
 		Engine: prompt{n.engine, n}, HeaderChain: n.engine.HeaderChain(), Witnesses: witnessChecks{n}, Account: n.account, Key: n.key,
 		KeyWait: wait,
 		Delays:  delays, Signed: signed, Verifier: cachedVerifier{}, Random: draws.IntN, Hooks: consensus.Hooks{Planted: planted},
-		Eager: w.s.Eager, Holds: w.holds(), Counters: n.counters[len(n.counters)-1],
+		NoOptimisticBlocks: w.s.NoOptimistic, Eager: w.s.Eager, Holds: w.holds(), Counters: n.counters[len(n.counters)-1],
 	}, w.now)
 	if err != nil {
 		return err

@@ -65,6 +65,8 @@ type Scenario struct {
 	Universal bool // half of the transactions create or use universal accounts
 	Dead      int  // the first Dead validators send no chunks
 	Slow      int  // the next Slow validators send only every second chunk
+	// NoOptimistic: validators neither send nor use optimistic blocks.
+	NoOptimistic bool
 }
 
 // Scenarios lists the scenarios. By default a seed chooses one (ScenarioOf).

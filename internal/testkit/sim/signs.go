@@ -16,6 +16,10 @@ type signs struct {
 	votes  map[primitives.AccountID]*voted
 	twin   bool                     // the second node of Scenario.Twin has signed
 	honest map[primitives.Hash]bool // hashes of the blocks and chunks that honest nodes produced
+	// sent maps the height of a block to the virtual time at which a node first sent a block of that
+	// height. waited is the total time from there to endorsements of chunks on it, waits their number.
+	sent          map[primitives.Height]int64
+	waited, waits int64
 }
 
 type blockKey struct {
@@ -42,7 +46,7 @@ type voted struct {
 
 func (s *signs) init(c *checks) {
 	*s = signs{c: c, blocks: map[blockKey]primitives.Hash{}, chunks: map[chunkKey]primitives.Hash{}, judged: map[chunkKey]primitives.Hash{},
-		votes: map[primitives.AccountID]*voted{}, honest: map[primitives.Hash]bool{}}
+		votes: map[primitives.AccountID]*voted{}, honest: map[primitives.Hash]bool{}, sent: map[primitives.Height]int64{}}
 }
 
 // made returns whether the refused block, chunk or witness is from an honest node.
@@ -59,6 +63,9 @@ func (s *signs) said(n *node, m consensus.Message) {
 	}
 	switch m := m.(type) {
 	case *primitives.Block:
+		if _, ok := s.sent[m.Header.Height]; !ok {
+			s.sent[m.Header.Height] = s.c.w.now
+		}
 		k, hash := blockKey{m.Header.EpochID, m.Header.Height}, m.Hash()
 		// Blocks of the byzantine validator are not counted here, because honest nodes relay them
 		// too.
@@ -75,6 +82,9 @@ func (s *signs) said(n *node, m consensus.Message) {
 		s.once(s.chunks, chunkKey{n.account, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "produced")
 		s.honest[hash] = true
 	case *primitives.ChunkEndorsement:
+		if at, ok := s.sent[m.Metadata.HeightCreated-1]; ok {
+			s.waited, s.waits = s.waited+s.c.w.now-at, s.waits+1
+		}
 		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated, m.Metadata.EpochID}, m.ChunkHash, "endorsed")
 	case *primitives.Approval:
 		if m.AccountID == n.account {

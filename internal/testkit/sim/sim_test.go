@@ -290,3 +290,39 @@ func TestUpgradePassesEveryVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestOptimisticBlocksHastenEndorsements: if applying a block takes a large part of the block
+// interval, chunks are endorsed earlier with optimistic blocks, by most of the time of applying. The
+// nodes use all early results. It holds for nodes that get all bodies before the block, and for
+// nodes that track only the shards for which they produce chunks.
+func TestOptimisticBlocksHastenEndorsements(t *testing.T) {
+	for name, change := range map[string]func(*Scenario){
+		"all shards": func(s *Scenario) { s.Each = s.Nodes },
+		"own shards": func(s *Scenario) { s.Own, s.Each = true, 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(without bool) *Result {
+				s, _ := ScenarioOf("calm", 0)
+				s.Blocks, s.Load, s.JobTime, s.Latency, s.NoOptimistic = 30, 60, 300*ms, [2]int64{5 * ms, 30 * ms}, without
+				change(&s)
+				r, err := Run(Options{Seed: 3, Scenario: s})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Violation != nil {
+					t.Fatalf("%v\n%s", r.Violation, strings.Join(r.Tail, "\n"))
+				}
+				t.Logf("without %v: %d ms from block to endorsement, %+v, %d heights and %d chunks missed, %.1f s", without, r.ToEndorsement/ms, r.Early,
+					r.Missed, r.Gaps, float64(r.Time)/float64(second))
+				return r
+			}
+			with, without := run(false), run(true)
+			if without.Early.Hits != 0 || with.Early.Hits < 10*with.Early.Misses {
+				t.Errorf("early results: %+v; without optimistic blocks %+v", with.Early, without.Early)
+			}
+			if with.ToEndorsement > without.ToEndorsement-150*ms {
+				t.Errorf("%d ms from block to endorsement, without optimistic blocks %d ms", with.ToEndorsement/ms, without.ToEndorsement/ms)
+			}
+		})
+	}
+}

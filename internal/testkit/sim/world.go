@@ -61,7 +61,13 @@ type Result struct {
 	Anchored Anchored
 	Endorsed map[primitives.AccountID]Share
 	Forms    map[string]Tally // counts by form (see Scenario.Forms)
-	Tail     []string         // last lines of the trace
+	// Early counts the chunks that nodes took from optimistic blocks, and the rest. The counts are
+	// those since the last start of each node.
+	Early engine.Uses
+	// ToEndorsement is the mean virtual time in ns from the first message with a block to an
+	// endorsement of a chunk on that block.
+	ToEndorsement int64
+	Tail          []string // last lines of the trace
 }
 
 // Share counts the endorsements of a validator in final blocks (Made), and the expected
@@ -382,6 +388,10 @@ func (w *World) measure() {
 			w.result.Height = max(w.result.Height, n.engine.Head().Height())
 			w.result.Shards = n.engine.Head().Layout.NumShards()
 			w.result.Final = max(w.result.Final, n.engine.Final().Height)
+			for _, u := range n.engine.Times().Optimistic.Read() {
+				w.result.Early.Hits += u.Hits
+				w.result.Early.Misses += u.Misses
+			}
 		}
 	}
 	w.check.measure(&w.result)
