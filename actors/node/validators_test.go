@@ -130,12 +130,12 @@ func (c *cluster) start(i int) {
 	}
 	m := &member{sandbox: &sandbox{e: e, store: e.Store(), key: keyOf(payer(i))}}
 	m.front, m.info = networked(c.t, &o, fmt.Sprint("host", i), boot...)
-	if c.change != nil {
-		c.change(i, &o)
-	}
 	c.mu.Lock() // other nodes' messages are checked at the same time
 	c.members[i], c.infos[i] = m, m.info
 	c.mu.Unlock()
+	if c.change != nil {
+		c.change(i, &o)
+	}
 	n, err := Start(o)
 	if err != nil {
 		c.t.Fatal(err)

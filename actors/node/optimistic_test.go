@@ -1,0 +1,55 @@
+package node
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	peerwire "github.com/troupe-chain/troupe/net/wire"
+)
+
+// TestOptimisticBlocksReachValidators: validators that know each other's addresses send each other
+// optimistic blocks, and take the results of more chunks from optimistic blocks than they send. No
+// optimistic block is invalid.
+func TestOptimisticBlocksReachValidators(t *testing.T) {
+	c := newCluster(t, 3, 1, 1000, nil, nil)
+	c.change = func(i int, o *Options) {
+		o.Network.Proxies = []peerwire.PeerAddr{{Addr: c.infos[i].Addr, PeerID: c.infos[i].ID}}
+	}
+	for i := range 3 {
+		c.start(i)
+	}
+	c.reach(5, 120*time.Second)
+	// used returns the number of results that a node took from optimistic blocks, and the number of
+	// optimistic blocks that the node has sent.
+	used := func(i int) (hits, sent uint64) {
+		for _, u := range c.members[i].e.Times().Optimistic.Read() {
+			hits += u.Hits
+		}
+		return hits, c.members[i].validator.Counters.Optimistic.Produced.Load()
+	}
+	for end, k := time.Now().Add(4*time.Minute), 0; ; k++ {
+		done := make([]bool, 3)
+		for i := range c.members {
+			c.pay(i, payer((i+k+1)%3)) // a chunk with neither transactions nor receipts is not applied ahead
+			hits, sent := used(i)
+			done[i] = sent > 0 && hits > sent
+		}
+		if !slices.Contains(done, false) {
+			break
+		}
+		if time.Now().After(end) {
+			for i := range c.members {
+				hits, sent := used(i)
+				t.Errorf("node %d took %d results and sent %d optimistic blocks", i, hits, sent)
+			}
+			return
+		}
+	}
+	for i, m := range c.members {
+		o := &m.validator.Counters.Optimistic
+		if o.Invalid.Load()+o.Failed.Load()+o.Applies.Load() > 0 {
+			t.Errorf("node %d: %d invalid, %d not begun, %d chunks failed", i, o.Invalid.Load(), o.Failed.Load(), o.Applies.Load())
+		}
+	}
+}
