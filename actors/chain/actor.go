@@ -52,20 +52,25 @@ type Reverter interface {
 	Rewind(*engine.RevertPoint) error
 }
 
-// Out holds the functions that send the actor's messages.
+// Out sends the actor's messages.
 type Out struct {
-	Apply      func(primitives.ShardID, messages.ApplyChunk)
-	Imported   messages.Sender[messages.BlockImported]
-	Accepted   messages.Sender[messages.BlockAccepted]
-	Halted     messages.Sender[messages.ChainHalted]
-	Captured   func() // called after a revert point is saved, before the reply; nil: not called
-	RolledBack messages.Sender[messages.RolledBack]
-	// Refused, ChunkRefused, Wanted and ChunksWanted go to the network actor. They are nil if the
-	// node has no network.
-	Refused      messages.Sender[messages.BlockRefused]
-	ChunkRefused messages.Sender[messages.ChunkRefused]
-	Wanted       messages.Sender[messages.BlockWanted]
-	ChunksWanted messages.Sender[messages.ChunksWanted]
+	messages.BlockSender
+	ShardSender
+	RevertSender
+	// NetworkSender is nil if the node has no network.
+	messages.NetworkSender
+}
+
+// ShardSender sends chunks to the actors of their shards.
+type ShardSender interface {
+	Apply(primitives.ShardID, messages.ApplyChunk)
+}
+
+// RevertSender reports revert points.
+type RevertSender interface {
+	// Captured is called after a revert point is saved, before the reply.
+	Captured()
+	RolledBack(messages.RolledBack)
 }
 
 // Options configure the actor.

@@ -51,19 +51,25 @@ func (f *fake) Rewind(*engine.RevertPoint) error   { return f.err }
 func (f *fake) Head() *engine.BlockNode            { return nil }
 func (f *fake) Final() storage.BlockRef            { return storage.BlockRef{} }
 
+// recorder records what the actor sends. It implements messages.NetworkSender, and of
+// messages.BlockSender only Halted.
 type recorder struct {
+	messages.BlockSender
 	refused []messages.BlockRefused
 	halted  []messages.ChainHalted
 }
+
+func (h *recorder) Refused(m messages.BlockRefused)    { h.refused = append(h.refused, m) }
+func (h *recorder) Halted(m messages.ChainHalted)      { h.halted = append(h.halted, m) }
+func (h *recorder) ChunkRefused(messages.ChunkRefused) {}
+func (h *recorder) Wanted(messages.BlockWanted)        {}
+func (h *recorder) ChunksWanted(messages.ChunksWanted) {}
 
 func newActor(f *fake) (*Actor, *recorder) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	h := &recorder{}
-	return New(Options{Engine: f, Log: log, Counters: new(blockpool.Counters), Out: Out{
-		Refused: func(m messages.BlockRefused) { h.refused = append(h.refused, m) },
-		Halted:  func(m messages.ChainHalted) { h.halted = append(h.halted, m) },
-	}}), h
+	return New(Options{Engine: f, Log: log, Counters: new(blockpool.Counters), Out: Out{BlockSender: h, NetworkSender: h}}), h
 }
 
 func received(height primitives.Height) messages.BlockReceived {

@@ -71,20 +71,22 @@ func newTestChain(t *testing.T) (*testChain, *faulty) {
 	log.SetOutput(io.Discard)
 	f := &faulty{Engine: s.e}
 	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key},
-		Vote: parameters.Newest(primitives.NumberingRelease), Log: log, Out: Out{
-			Apply: func(_ primitives.ShardID, m messages.ApplyChunk) {
-				m.Job.Run()
-				defer s.Handle(messages.ChunkApplied{Block: m.Block})
-			},
-			Imported: func(m messages.BlockImported) { s.adopted = append(s.adopted, m) },
-			Accepted: func(m messages.BlockAccepted) { s.accepted = append(s.accepted, m) },
-			Refused:  func(m messages.BlockRefused) { s.refused = append(s.refused, m) },
-			Halted:   func(m messages.ChainHalted) { s.halts = append(s.halts, m) },
-			Wanted:   func(m messages.BlockWanted) { s.wanted = append(s.wanted, m) },
-		}})
+		Vote: parameters.Newest(primitives.NumberingRelease), Log: log, Out: Out{BlockSender: s, ShardSender: s, NetworkSender: s}})
 	s.disk = func(stored) { s.stored <- struct{}{} }
 	return s, f
 }
+
+func (s *testChain) Apply(_ primitives.ShardID, m messages.ApplyChunk) {
+	m.Job.Run()
+	s.Handle(messages.ChunkApplied{Block: m.Block})
+}
+func (s *testChain) Imported(m messages.BlockImported)  { s.adopted = append(s.adopted, m) }
+func (s *testChain) Accepted(m messages.BlockAccepted)  { s.accepted = append(s.accepted, m) }
+func (s *testChain) Refused(m messages.BlockRefused)    { s.refused = append(s.refused, m) }
+func (s *testChain) Halted(m messages.ChainHalted)      { s.halts = append(s.halts, m) }
+func (s *testChain) Wanted(m messages.BlockWanted)      { s.wanted = append(s.wanted, m) }
+func (s *testChain) ChunkRefused(messages.ChunkRefused) {}
+func (s *testChain) ChunksWanted(messages.ChunksWanted) {}
 
 // make requests a block on the tip, with no new chunks.
 func (s *testChain) make() {

@@ -42,7 +42,7 @@ func (a *Actor) emit(e importer.Effect) {
 	case importer.Rejected:
 		a.rejected(&e)
 	case importer.BadBody:
-		if a.o.Out.ChunkRefused != nil {
+		if a.o.Out.NetworkSender != nil {
 			a.o.Out.ChunkRefused(messages.ChunkRefused{Hash: e.Chunk, From: e.From, Err: e.Err})
 		}
 	case importer.Dropped:
@@ -63,10 +63,10 @@ func (a *Actor) emit(e importer.Effect) {
 
 // requestMissing asks peers for a block's parent and for chunk bodies.
 func (a *Actor) requestMissing(e *importer.Missing) {
-	if !e.Parent.IsZero() && a.o.Out.Wanted != nil {
+	if !e.Parent.IsZero() && a.o.Out.NetworkSender != nil {
 		a.o.Out.Wanted(messages.BlockWanted{Hash: e.Parent, From: e.From})
 	}
-	if len(e.Chunks) > 0 && a.o.Out.ChunksWanted != nil {
+	if len(e.Chunks) > 0 && a.o.Out.NetworkSender != nil {
 		a.o.Out.ChunksWanted(messages.ChunksWanted{Block: e.Block, Chunks: e.Chunks, From: e.From})
 	}
 }
@@ -77,7 +77,7 @@ func (a *Actor) rejected(e *importer.Rejected) {
 	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
 		a.o.Log.WithError(e.Err).WithFields(logrus.Fields{"block": hash, "peer": e.From}).Info("block of a peer rejected")
 	}
-	if a.o.Out.Refused != nil {
+	if a.o.Out.NetworkSender != nil {
 		a.o.Out.Refused(messages.BlockRefused{Hash: hash, Height: e.Block.Header.Height, From: e.From, Err: e.Err})
 	}
 }

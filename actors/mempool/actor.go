@@ -35,25 +35,41 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Out holds the functions that send the actor's messages.
+// Out sends the actor's messages.
 type Out struct {
-	Candidates messages.Sender[messages.Candidates]          // sent to the chunk producer actor
-	Dropped    messages.Sender[messages.TransactionsDropped] // sent to the transaction tracker
-	Submitted  func(messages.Address, messages.Submitted)    // sent to the waiter that submitted the transaction
-	// Done reports that submissions of a session have been checked, whatever the results.
-	Done func(s messages.SessionID, count int)
+	ActorSender
+	ClientSender
+	DropRecorder
+	// Pooled sends to the network; nil: such transactions have no receiver.
+	Pooled messages.Sender[messages.TransactionPooled]
+}
+
+// ActorSender sends to other actors of the node.
+type ActorSender interface {
+	Candidates(messages.Candidates) // to the chunk producer actor
 	// Forward sends a message to another shard's mempool. Forward returns false if the shard has no
 	// mempool on this node.
-	Forward func(primitives.ShardID, any) bool
+	Forward(primitives.ShardID, any) bool
+	Again(messages.SubmitAgain) // to all waiters and the producer
+}
+
+// ClientSender answers submissions.
+type ClientSender interface {
+	Submitted(messages.Address, messages.Submitted) // to the waiter that submitted the transaction
+	// Done reports that submissions of a session have been checked, whatever the results.
+	Done(s messages.SessionID, count int)
+}
+
+// DropRecorder records which transactions the node has dropped.
+type DropRecorder interface {
+	Dropped(messages.TransactionsDropped) // reaches the transaction tracker too
+	// Lost records the contents of a failed actor's pool as dropped. Waiters are not informed,
+	// because each waiter submits its transaction again.
+	Lost(messages.TransactionsDropped)
 	// The actor calls Settled with the result of each submission, and for each transaction that
 	// returns to the pool after a reorganisation or rollback. pooled is true if the submitted copy
-	// is in the pool. nil: not called.
-	Settled func(hash primitives.Hash, pooled bool)
-	// Lost records the contents of a failed actor's pool as dropped. Waiters are not informed,
-	// because each waiter submits its transaction again. nil: not called.
-	Lost   messages.Sender[messages.TransactionsDropped]
-	Again  messages.Sender[messages.SubmitAgain]       // sent to all waiters and the producer
-	Pooled messages.Sender[messages.TransactionPooled] // sent to the network; nil: such transactions have no receiver
+	// is in the pool.
+	Settled(hash primitives.Hash, pooled bool)
 }
 
 // Chain is what a mempool reads of the chain. Its methods are safe for concurrent use.

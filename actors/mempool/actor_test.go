@@ -45,6 +45,8 @@ type world struct {
 	looked    [][]*primitives.SignedTransaction           // batches that Check was called with
 	waiting   []func()                                    // functions passed to runAside while hold is set
 	hold      bool
+	drops     []messages.TransactionsDropped // reports of drops
+	settled   map[bool]int                   // number of calls of Settled, by pooled
 
 	unknownBase bool                 // Base finds no block
 	panics      primitives.AccountID // Home panics for this account; "": for none
@@ -70,9 +72,39 @@ func (w *world) NonceUsed(x *primitives.SignedTransaction) (primitives.Nonce, bo
 // IsAhead implements Chain.
 func (w *world) IsAhead(x *primitives.SignedTransaction) bool { return w.ahead != nil && w.ahead(x) }
 
+func (w *world) Candidates(m messages.Candidates) { w.offered = append(w.offered, m) }
+
+func (w *world) Dropped(m messages.TransactionsDropped) {
+	for _, x := range m.List {
+		w.dropped, w.why[x.Hash] = append(w.dropped, x.Hash), x.Err
+	}
+	w.drops = append(w.drops, m)
+}
+
+func (w *world) Lost(m messages.TransactionsDropped) {
+	for _, x := range m.List {
+		w.lostAll = append(w.lostAll, x.Hash)
+	}
+}
+
+func (w *world) Settled(_ primitives.Hash, pooled bool) { w.settled[pooled]++ }
+
+func (w *world) Submitted(to messages.Address, m messages.Submitted) {
+	w.submitted[to.Waiter] = append(w.submitted[to.Waiter], m)
+}
+
+func (w *world) Done(s messages.SessionID, count int) { w.done[s] += count }
+
+func (w *world) Forward(to primitives.ShardID, m any) bool {
+	w.forwarded[to] = append(w.forwarded[to], m)
+	return !w.homeless
+}
+
+func (w *world) Again(messages.SubmitAgain) {}
+
 func newWorld(change func(*Options)) *world {
 	w := &world{fresh: new(Wakeup), submitted: map[messages.WaiterID][]messages.Submitted{},
-		done:      map[messages.SessionID]int{},
+		done: map[messages.SessionID]int{}, settled: map[bool]int{},
 		forwarded: map[primitives.ShardID][]any{}, verdicts: map[primitives.Hash]Verdict{}, away: map[primitives.AccountID]primitives.ShardID{}, why: map[primitives.Hash]error{}}
 	w.fresh.Notify = func(messages.TransactionsWaiting) { w.rings++ }
 	w.front = NewStatus(w.fresh)
@@ -90,28 +122,7 @@ func newWorld(change func(*Options)) *world {
 			return out
 		},
 		Chain: w,
-		Out: Out{
-			Candidates: func(m messages.Candidates) { w.offered = append(w.offered, m) },
-			Dropped: func(m messages.TransactionsDropped) {
-				for _, x := range m.List {
-					w.dropped, w.why[x.Hash] = append(w.dropped, x.Hash), x.Err
-				}
-			},
-			Lost: func(m messages.TransactionsDropped) {
-				for _, x := range m.List {
-					w.lostAll = append(w.lostAll, x.Hash)
-				}
-			},
-			Submitted: func(to messages.Address, m messages.Submitted) {
-				w.submitted[to.Waiter] = append(w.submitted[to.Waiter], m)
-			},
-			Done: func(s messages.SessionID, count int) { w.done[s] += count },
-			Forward: func(to primitives.ShardID, m any) bool {
-				w.forwarded[to] = append(w.forwarded[to], m)
-				return !w.homeless
-			},
-			Again: func(messages.SubmitAgain) {},
-		},
+		Out:   Out{ActorSender: w, ClientSender: w, DropRecorder: w},
 	}
 	if change != nil {
 		change(&o)

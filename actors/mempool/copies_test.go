@@ -68,21 +68,21 @@ func TestTransactionIsCheckedAgainAfterRollback(t *testing.T) {
 // not higher than Drops in later ones.
 func TestDropNumbersFollowAnswers(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)
-	var nth []uint64
-	settled := map[bool]int{}
-	w.o.Out.Dropped = func(m messages.TransactionsDropped) { nth = append(nth, m.List[0].Nth) }
-	w.o.Out.Settled = func(hash primitives.Hash, pooled bool) { settled[pooled]++ }
 	for i := range messages.WaiterID(2) {
 		w.sends(x, i+1)
 		w.Handle(messages.TransactionRefused{Tx: x, Err: ErrShardGone})
+	}
+	var nth []uint64
+	for _, m := range w.drops {
+		nth = append(nth, m.List[0].Nth)
 	}
 	if len(nth) != 2 || w.submitted[1][0].Drops >= nth[0] || w.submitted[2][0].Drops < nth[0] ||
 		w.submitted[2][0].Drops >= nth[1] {
 		t.Errorf("drops %v, answers %+v and %+v", nth, w.submitted[1], w.submitted[2])
 	}
 	w.verdicts[x.Hash()] = Verdict{Invalid: tooOld}
-	if w.sends(x, 3); settled[true] != 2 || settled[false] != 1 {
-		t.Errorf("the record hears of %v", settled)
+	if w.sends(x, 3); w.settled[true] != 2 || w.settled[false] != 1 {
+		t.Errorf("the record hears of %v", w.settled)
 	}
 }
 

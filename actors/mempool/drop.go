@@ -89,9 +89,7 @@ func (a *Actor) reportDropped(gone []messages.DroppedTransaction) {
 	for i := range gone {
 		gone[i].Nth = a.o.Tally.Drops.Add(1)
 	}
-	if a.o.Out.Dropped != nil {
-		a.o.Out.Dropped(messages.TransactionsDropped{List: gone})
-	}
+	a.o.Out.Dropped(messages.TransactionsDropped{List: gone})
 }
 
 // newDrop returns the report for a transaction that leaves the pool because of why.
@@ -105,9 +103,7 @@ func (a *Actor) markPooled(tx *primitives.SignedTransaction) { a.reportSettled(t
 
 // reportSettled reports the result of a submission to the drop record.
 func (a *Actor) reportSettled(tx *primitives.SignedTransaction, pooled bool) {
-	if a.o.Out.Settled != nil {
-		a.o.Out.Settled(tx.Hash(), pooled)
-	}
+	a.o.Out.Settled(tx.Hash(), pooled)
 }
 
 // dropUnanswered reports a failed submission as dropped if the submission's sender gets no answer.

@@ -380,7 +380,7 @@ func (a *Actor) handOver() {
 // The supervisor calls abandon after the actor has failed. abandon answers all unchecked
 // submissions and records the pool as lost. The replacement actor informs waiters and the producer.
 func (a *Actor) abandon() {
-	if list := a.poolContents(); len(list) > 0 && a.o.Out.Lost != nil {
+	if list := a.poolContents(); len(list) > 0 {
 		a.o.Out.Lost(messages.TransactionsDropped{List: list})
 	}
 	lose := func(x item) {

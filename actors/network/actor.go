@@ -48,22 +48,39 @@ import (
 // Name is the name of the actor.
 const Name = "network"
 
-// Out holds the functions that send the actor's messages.
-type Out struct {
-	Block messages.Sender[messages.BlockReceived]
-	Chunk messages.Sender[messages.ChunkReceivedAlone]
+// Out sends the actor's messages.
+type Out interface {
+	Block(messages.BlockReceived)
+	Chunk(messages.ChunkReceivedAlone)
 	// Submit passes transactions of peers to the mempools. The returned requests end when the
 	// mempools have checked the transactions.
-	Submit func(messages.Client, []*primitives.SignedTransaction) []mempool.Request
+	Submit(messages.Client, []*primitives.SignedTransaction) []mempool.Request
+	// Failed ends the node. The actor calls Failed with the error when it can no longer write to the
+	// store.
+	Failed(error)
+}
+
+// Listener starts hosts, and stores the peers that they know.
+type Listener interface {
+	// Listen starts a host. The host calls deliver with each message of a peer, and verify with
+	// account announcements. The actor calls Listen each time it starts.
+	Listen(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
+	// Remember stores the known peers for the next start. The actor calls Remember when the known
+	// peers have changed.
+	Remember([]wire.PeerInfo)
+}
+
+// TxVerifier verifies signatures of transactions, and may remember valid ones.
+type TxVerifier interface {
+	Check(*primitives.SignedTransaction) bool
 }
 
 // Options configure the actor.
 type Options struct {
 	// Engine is the chain. Required.
 	Engine *engine.Engine
-	// Listen starts a host. The host calls deliver with each message of a peer, and verify with
-	// account announcements. The actor calls Listen each time it starts. Required.
-	Listen func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
+	// Listener starts the host. Required.
+	Listener Listener
 
 	// This node and its peers.
 
@@ -75,9 +92,6 @@ type Options struct {
 	Proxies []wire.PeerAddr
 	// Peer is the id of this node.
 	Peer wire.PeerID
-	// Remember stores the known peers for the next start. The actor calls Remember when the known
-	// peers have changed. nil: the known peers are not stored.
-	Remember func([]wire.PeerInfo)
 	// Random returns a number from 0 to n-1, which chooses among peers. Required.
 	Random func(n int) int
 
@@ -91,14 +105,14 @@ type Options struct {
 	// Verify verifies signatures of blocks. The caller may pass a function that caches results for
 	// later checks. nil: verification without a cache.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// Signed verifies the signature of a transaction, as Verify does.
-	Signed func(*primitives.SignedTransaction) bool
+	// Signatures verifies signatures of transactions. nil: Verify does.
+	Signatures TxVerifier
 	// TxStatuses requests from peers the status of transactions in shards that are not tracked. nil:
 	// no such requests.
 	TxStatuses *TxStatuses
-	// Receive gets the messages for the validator actor. Receive is nil if this node takes no part
-	// in consensus.
-	Receive ReceiveFunc
+	// Validator gets the messages for the validator actor. nil: this node takes no part in
+	// consensus.
+	Validator ConsensusReceiver
 
 	// Synchronisation.
 
@@ -115,9 +129,6 @@ type Options struct {
 
 	// Observers.
 
-	// The actor calls Failed with the error when it can no longer write to the store. Failed ends
-	// the node.
-	Failed func(error)
 	// Status is what other goroutines read of the actor. Required. It survives a failure.
 	Status *Status
 	// Log receives connections, syncs and failures. Required.
@@ -132,7 +143,7 @@ const (
 	againFirst     = 3000   // ms until an unchanged head is broadcast again; doubled after each broadcast
 	againMost      = 60_000 // after this delay in ms, only the host broadcasts the head, with its own period
 	partsPeriod    = 400    // ms until missing chunk parts are requested again (chunk_request_retry_period)
-	rememberPeriod = 5000   // ms between calls of Options.Remember
+	rememberPeriod = 5000   // ms between calls of Listener.Remember
 	ratePeriod     = 5000   // ms over which the transfer rates are measured (peer_stats_period)
 	stopLimit      = 5 * time.Second
 	listenAgain    = time.Second
@@ -213,11 +224,8 @@ func New(o Options) *Actor {
 	if a.o.Verify == nil {
 		a.o.Verify = primitives.Signature.Verify
 	}
-	if a.o.Signed == nil {
-		a.o.Signed = func(tx *primitives.SignedTransaction) bool {
-			hash := tx.Hash()
-			return a.o.Verify(tx.Signature, hash[:], tx.PublicKey)
-		}
+	if a.o.Signatures == nil {
+		a.o.Signatures = txVerifier{a.o.Verify}
 	}
 	a.dist = o.Engine.ChunkPartsView(o.Engine.FindChunk)
 	a.pool = a.newPool()
@@ -233,6 +241,17 @@ func New(o Options) *Actor {
 	a.bodies = newChunkBodies()
 	a.txs = newTxForwarder()
 	return a
+}
+
+// txVerifier implements TxVerifier with a function that verifies any signature.
+type txVerifier struct {
+	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+}
+
+// Check implements TxVerifier.
+func (v txVerifier) Check(tx *primitives.SignedTransaction) bool {
+	hash := tx.Hash()
+	return v.verify(tx.Signature, hash[:], tx.PublicKey)
 }
 
 func (a *Actor) now() int64 { return time.Since(a.begun).Milliseconds() }
@@ -254,7 +273,7 @@ func (a *Actor) Receive(c actor.Context) {
 // start starts the host and the server. If the host cannot listen, the actor tries again after
 // listenAgain.
 func (a *Actor) start() {
-	host, err := a.o.Listen(a.deliver, a.verifyAnnouncements)
+	host, err := a.o.Listener.Listen(a.deliver, a.verifyAnnouncements)
 	if err != nil {
 		a.o.Log.WithError(err).Error("network: cannot listen for peers; trying again")
 		self := a.self
@@ -463,12 +482,12 @@ func (a *Actor) tick() {
 
 // remember stores the known peers if the list has changed.
 func (a *Actor) remember(list []wire.PeerInfo) {
-	if a.o.Remember == nil || len(list) == 0 {
+	if len(list) == 0 {
 		return
 	}
 	if s := fmt.Sprint(list); s != a.remembered {
 		a.remembered = s
-		a.o.Remember(list)
+		a.o.Listener.Remember(list)
 	}
 }
 

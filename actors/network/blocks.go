@@ -107,7 +107,7 @@ func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if m.IsHead {
 		a.headMoved(a.o.Engine.Head())
 	}
-	if a.o.Receive == nil && a.o.Status.isRecent(m.Block.Header.Height) && !a.o.Status.early.take(m.Hash) {
+	if a.o.Validator == nil && a.o.Status.isRecent(m.Block.Header.Height) && !a.o.Status.early.take(m.Hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: m.Block}})
 	}
 }
@@ -137,7 +137,7 @@ func (s *rebroadcast) again(now int64, head primitives.Hash) bool {
 // arrives. rebroadcastHead does nothing on a validator, where the consensus core rebroadcasts the
 // head, and on a node that is behind its peers.
 func (a *Actor) rebroadcastHead(now int64) {
-	if a.o.Receive != nil {
+	if a.o.Validator != nil {
 		return
 	}
 	head := a.o.Engine.Head()

@@ -90,7 +90,7 @@ func (a *Actor) partsTick() { a.partsStep(chunkparts.Tick{}, "") }
 // partsStep steps the chunk parts pool and carries out its effects. On a validator, partsStep does
 // nothing, because the consensus core has its own chunk parts pool.
 func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
-	if a.o.Receive != nil {
+	if a.o.Validator != nil {
 		return
 	}
 	out, err := a.pool.Step(a.now(), ev)

@@ -7,13 +7,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// chunkOut implements Out for a test that passes on only chunks.
+func chunkOut(chunk func(messages.ChunkReceivedAlone)) Out { return chunkSender{chunk: chunk} }
+
+type chunkSender struct {
+	Out
+	chunk func(messages.ChunkReceivedAlone)
+}
+
+func (s chunkSender) Chunk(m messages.ChunkReceivedAlone) { s.chunk(m) }
+
 // TestSecondBlockReusesChunksOfFirst: a producer that skips a height may make two blocks with the
 // same parent and chunks. The chunk bodies of the first serve the second without a request, until a
 // block on that parent is final.
 func TestSecondBlockReusesChunksOfFirst(t *testing.T) {
 	a, _ := newLoneActor(t)
 	var given []primitives.Hash
-	a.o.Out.Chunk = func(m messages.ChunkReceivedAlone) { given = append(given, m.Chunk.Hash) }
+	a.o.Out = chunkOut(func(m messages.ChunkReceivedAlone) { given = append(given, m.Chunk.Hash) })
 	c := new(primitives.Chunk)
 	c.Header.HeightCreated, c.Header.EncodedLength = 7, 100
 	c.Hash = c.Header.ChunkHash()

@@ -98,7 +98,7 @@ func (a *Actor) check(m wire.Message) near.Verdict {
 	case *wire.Block:
 		return a.checkBlock(m.Block)
 	case *wire.Transaction:
-		if !a.o.Signed(m.Transaction) {
+		if !a.o.Signatures.Check(m.Transaction) {
 			return near.Refuse
 		}
 		return near.Pass

@@ -146,13 +146,21 @@ func TestPanickingStateSyncStartsAgain(t *testing.T) {
 	}
 }
 
+// failureOut implements Out for a test in which the actor only fails.
+type failureOut struct {
+	Out
+	told *[]error
+}
+
+func (o failureOut) Failed(err error) { *o.told = append(*o.told, err) }
+
 // TestFailedStoreEndsTheNode: if the store has failed, the node ends, even if only headers could
 // not be stored. It would otherwise request them forever.
 func TestFailedStoreEndsTheNode(t *testing.T) {
 	var told []error
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	a := &Actor{o: Options{Log: log, Failed: func(err error) { told = append(told, err) }}}
+	a := &Actor{o: Options{Log: log, Out: failureOut{told: &told}}}
 	a.ownFailure("headers", io.ErrUnexpectedEOF)
 	if len(told) != 0 {
 		t.Errorf("%v ends the node, want no end", told)

@@ -244,7 +244,7 @@ func (a *Actor) requestNext(m *headersResult) {
 // error.
 func (a *Actor) ownFailure(what string, err error) {
 	if errors.Is(err, storage.ErrFailed) {
-		a.o.Failed(fmt.Errorf("network: %s: %w", what, err))
+		a.o.Out.Failed(fmt.Errorf("network: %s: %w", what, err))
 		return
 	}
 	a.o.Log.WithError(err).Errorf("network: %s", what)

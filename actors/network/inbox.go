@@ -156,7 +156,7 @@ func (a *Actor) deliver(d near.Deliver) {
 			return
 		}
 	case *wire.OptimisticBlock:
-		if a.o.Receive == nil || fromWire(m) == nil {
+		if a.o.Validator == nil || fromWire(m) == nil {
 			return
 		}
 	case *wire.Headers, *wire.Transaction, *wire.EpochSyncResponse, *wire.StateResponse:
@@ -167,7 +167,7 @@ func (a *Actor) deliver(d near.Deliver) {
 	if p == nil {
 		return
 	}
-	if a.o.Receive != nil {
+	if a.o.Validator != nil {
 		if m := fromWire(d.Msg); m != nil {
 			a.receiveInTurn(consensus.Received{From: consensus.Peer(fromOf(d.From)), Message: m}, p)
 			return

@@ -10,6 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// receiveFunc implements ConsensusReceiver.
+type receiveFunc func(consensus.Received, func())
+
+func (f receiveFunc) Receive(m consensus.Received, done func()) { f(m, done) }
+
 // TestValidatorMessagesPassFullMailbox: peers fill the validator's mailbox, over their own
 // connections and through a relaying peer. Messages of a validator's node still arrive soon, over
 // its own connection and through that relaying peer.
@@ -19,10 +24,10 @@ func TestValidatorMessagesPassFullMailbox(t *testing.T) {
 		done func()
 	}
 	var mailbox []said
-	a := &Actor{o: Options{Status: new(Status), Receive: func(m consensus.Received,
+	a := &Actor{o: Options{Status: new(Status), Validator: receiveFunc(func(m consensus.Received,
 		done func()) {
 		mailbox = append(mailbox, said{m, done})
-	}}}
+	})}}
 	a.inbox = newInbox(a.o.Status)
 	ids := map[string]wire.PeerID{}
 	id := func(name string) wire.PeerID {

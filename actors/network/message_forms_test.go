@@ -164,9 +164,9 @@ func TestDeliveredMessageReachesValidator(t *testing.T) {
 		}
 		var got []consensus.Received
 		var done []func()
-		a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)), o: Options{Receive: func(m consensus.Received, free func()) {
+		a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)), o: Options{Validator: receiveFunc(func(m consensus.Received, free func()) {
 			got, done = append(got, m), append(done, free)
-		}}}
+		})}}
 		a.deliver(near.Deliver{From: key.PublicKey(), Tier: wire.T1, Msg: wire.NewRouted(key, wire.ToPeer(key.PublicKey()), f.bodyOf(), 7)})
 		if len(got) != 1 || !reflect.DeepEqual(got[0].Message, f.message) || got[0].From != consensus.Peer(key.PublicKey().String()) {
 			t.Errorf("%s: the validator gets %+v", f.name, got)
@@ -197,7 +197,7 @@ func TestOptimisticBlockReachesValidator(t *testing.T) {
 			a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)), o: Options{}}
 			a.self = func(m any) { t.Errorf("the actor gets %T", m) }
 			if c.validator {
-				a.o.Receive = func(m consensus.Received, free func()) { got, done = append(got, m), append(done, free) }
+				a.o.Validator = receiveFunc(func(m consensus.Received, free func()) { got, done = append(got, m), append(done, free) })
 			}
 			a.deliver(near.Deliver{From: key.PublicKey(), Tier: wire.T1, Msg: &wire.OptimisticBlock{Block: o, WireHash: c.hash}})
 			if len(got) != c.want || a.inbox.all != c.want {

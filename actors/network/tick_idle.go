@@ -43,7 +43,7 @@ func (r *idleTicker) period() time.Duration {
 // isIdle returns whether ticks have no work: there are no peers, there is no peer to dial, and no
 // task waits for a peer.
 func (a *Actor) isIdle(info *near.Info) bool {
-	return info.Alone && !a.o.Status.Awaits && a.o.Receive == nil && a.o.Shards == nil && !a.headersApart &&
+	return info.Alone && !a.o.Status.Awaits && a.o.Validator == nil && a.o.Shards == nil && !a.headersApart &&
 		a.bootstrap == nil &&
 		!a.sync.Syncing() && len(a.waiting) == 0 && len(a.txs.out) == 0
 }

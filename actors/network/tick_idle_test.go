@@ -16,6 +16,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// listenFunc implements Listener, and stores no peers.
+type listenFunc func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
+
+func (f listenFunc) Listen(deliver func(near.Deliver),
+	verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
+	return f(deliver, verify)
+}
+
+func (f listenFunc) Remember([]wire.PeerInfo) {}
+
 // newLoneActor returns an actor with a chain of one validator and a host without peers. The channel
 // gets its messages to self.
 func newLoneActor(t *testing.T) (*Actor, chan any) {
@@ -24,11 +34,11 @@ func newLoneActor(t *testing.T) (*Actor, chan any) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	a := New(Options{Engine: e, Status: new(Status), Log: log, Random: func(int) int { return 0 },
-		Listen: func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
+		Listener: listenFunc(func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
 			return tcp.Listen(near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a"),
 				Genesis: wire.GenesisID{ChainID: "sandbox"},
 				Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}, deliver, verify)
-		}})
+		})})
 	notes := make(chan any, 100)
 	a.self = func(m any) { notes <- m }
 	a.start()

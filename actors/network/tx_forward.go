@@ -144,9 +144,9 @@ func (t *txForwarder) drop(hash primitives.Hash) {
 // has one, and forwards it. A routed transaction is sent only once. It is sent even if forwarding is
 // off, because the node has told the client that it forwards the transaction.
 func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
-	if a.o.Receive != nil {
+	if a.o.Validator != nil {
 		// done does nothing, because the transaction has no inbox slot.
-		a.o.Receive(consensus.Received{Message: tx}, func() {})
+		a.o.Validator.Receive(consensus.Received{Message: tx}, func() {})
 	}
 	x, keep := a.txs.toForward(tx, routed, a.o.Route.Off, a.now())
 	if x != nil && a.send(tx) && keep {
@@ -211,7 +211,7 @@ func (t *txForwarder) included(m *messages.BlockAccepted) {
 // this node.
 func (a *Actor) send(tx *primitives.SignedTransaction) bool {
 	to, own := a.chunkProducers(tx.SignerID)
-	if own && a.o.Receive == nil || len(to) == 0 {
+	if own && a.o.Validator == nil || len(to) == 0 {
 		return false
 	}
 	for _, id := range to {

@@ -11,9 +11,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ReceiveFunc passes a peer's message to the validator actor. The receiver calls done to release
-// the message's inbox slot. ReceiveFunc does not block. Safe for concurrent use.
-type ReceiveFunc func(m consensus.Received, done func())
+// ConsensusReceiver passes peers' messages to the validator actor. Safe for concurrent use.
+type ConsensusReceiver interface {
+	// Receive passes a message. The receiver calls done to release the message's inbox slot. Receive
+	// does not block.
+	Receive(m consensus.Received, done func())
+}
 
 // routeBackPrefix is the prefix of a consensus.Peer that identifies the sender of a routed chunk
 // request. The rest is the hash by which the response is routed back.
@@ -159,7 +162,7 @@ func (f *Status) Send(list []consensus.Send, tell func(any)) {
 // is not a chunk request, routeToValidator returns false.
 func (a *Actor) routeToValidator(d *delivered) bool {
 	m, ok := d.Msg.(*wire.Routed)
-	if !ok || a.o.Receive == nil {
+	if !ok || a.o.Validator == nil {
 		return false
 	}
 	q, ok := m.Body.(*wire.ChunkRequest)

@@ -49,7 +49,7 @@ func (a *Actor) passNext() {
 		}
 		t.queue.Charge(c, int64(messageCost+x.p.size))
 		t.with++
-		a.o.Receive(x.m, func() {
+		a.o.Validator.Receive(x.m, func() {
 			x.p.done()
 			t.mu.Lock()
 			t.with--

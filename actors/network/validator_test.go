@@ -15,12 +15,12 @@ import (
 func TestChunkRequestKeepsSlotUntilRead(t *testing.T) {
 	var taken []func()
 	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)),
-		o: Options{Receive: func(m consensus.Received, done func()) {
+		o: Options{Validator: receiveFunc(func(m consensus.Received, done func()) {
 			if _, ok := m.Message.(*primitives.ChunkRequest); !ok {
 				t.Errorf("the validator got %T, want a chunk request", m.Message)
 			}
 			taken = append(taken, done)
-		}}}
+		})}}
 	peer := primitives.SecretKeyFromSeed(primitives.ED25519, "peer").PublicKey()
 	asked := 0
 	ask := func() bool { // does what Actor does with a request from a peer

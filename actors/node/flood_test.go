@@ -51,16 +51,16 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		}
 		f.front, f.info = networked(t, o, name, boot...)
 		defer func() {
-			listen := o.Network.Listen
-			o.Network.Listen = func(deliver func(near.Deliver),
+			listen := o.Network.Listener
+			o.Network.Listener = listenFunc(func(deliver func(near.Deliver),
 				verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
-				h, err := listen(deliver, verify)
+				h, err := listen.Listen(deliver, verify)
 				if err == nil {
 					h.Tap = f.tap
 				}
 				once.Do(func() { close(listening) })
 				return h, err
-			}
+			})
 		}()
 		if !over {
 			return
@@ -70,15 +70,15 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 			r.spots[to.info.ID] = nodeAddrs{id: to.info.ID, over: to.over}
 		}
 		r.take(name, o, false, true)
-		inner := o.Network.Listen
-		o.Network.Listen = func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server,
+		inner := o.Network.Listener
+		o.Network.Listener = listenFunc(func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server,
 			error) {
-			h, err := inner(deliver, verify)
+			h, err := inner.Listen(deliver, verify)
 			r.mu.Lock()
 			f.over = r.spots[f.info.ID].over
 			r.mu.Unlock()
 			return h, err
-		}
+		})
 	})
 	<-listening
 	return f

@@ -289,6 +289,14 @@ func (loggingVM) Call(c *action.Call, _ *action.External) (action.CallOutcome, e
 	return out, nil
 }
 
+// refusals implements messages.NetworkSender: it counts refused blocks.
+type refusals struct{ n *int }
+
+func (r refusals) Refused(messages.BlockRefused)      { *r.n++ }
+func (r refusals) ChunkRefused(messages.ChunkRefused) {}
+func (r refusals) Wanted(messages.BlockWanted)        {}
+func (r refusals) ChunksWanted(messages.ChunksWanted) {}
+
 // TestOutcomeMismatchHaltsTheNode: a chunk that its validators have endorsed has another outcome
 // than this node computes. The node halts, writes the input to a file, and serves reads. It does
 // not blame the peer that sent the block.
@@ -303,7 +311,7 @@ func TestOutcomeMismatchHaltsTheNode(t *testing.T) {
 	dir, refused := filepath.Join(t.TempDir(), "failed"), 0
 	b := startOn(t, 2, storage.NewMemDisk(), loggingVM{}, func(o *Options) {
 		o.Mode, o.Keys, o.Failed, o.FailedBuild, o.Log = production.Manual, nil, dir, "test", log
-		o.Net.Refused = func(messages.BlockRefused) { refused++ }
+		o.Net = refusals{n: &refused}
 	})
 	for _, action := range []primitives.Action{&primitives.DeployContract{Code: []byte("no code")}, call()} {
 		if _, err := a.Submit(a.tx(validator, action)); err != nil {

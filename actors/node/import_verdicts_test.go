@@ -262,10 +262,10 @@ func startTarget(f *forge, validates, eager bool) *target {
 				}
 			}
 		}
-		listen := o.Network.Listen
-		o.Network.Listen = func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server,
+		listen := o.Network.Listener
+		o.Network.Listener = listenFunc(func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server,
 			error) {
-			return listen(func(d near.Deliver) {
+			return listen.Listen(func(d near.Deliver) {
 				deliver(d)
 				x.mu.Lock()
 				defer x.mu.Unlock()
@@ -278,7 +278,7 @@ func startTarget(f *forge, validates, eager bool) *target {
 					}
 				}
 			}, verify)
-		}
+		})
 	}
 	f.start(0)
 	x.member = f.members[0]

@@ -14,27 +14,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// connectNetwork completes the options of the network actor and registers it as a receiver of the
-// messages in Options.Net. connectNetwork does nothing if the node has no network.
+// connectNetwork completes the options of the network actor and makes it a receiver of
+// the messages in Options.Net. connectNetwork does nothing if the node has no network.
 func (n *Node) connectNetwork() {
 	if n.o.Network == nil {
 		return
 	}
 	n.network = actor.NewPID(n.root.ActorSystem().Address(), network.Name)
 	o := *n.o.Network
-	o.Engine, o.Log, o.Signed = n.engine, n.o.Log, n.o.Signatures.Check
-	o.Failed = func(err error) { n.o.Exit(network.Name, err, nil) }
-	o.Out = network.Out{
-		Block:  func(m messages.BlockReceived) { n.Receive(m) },
-		Chunk:  func(m messages.ChunkReceivedAlone) { n.Receive(m) },
-		Submit: n.submitOthers,
-	}
+	o.Engine, o.Log, o.Signatures, o.Out = n.engine, n.o.Log, n.o.Signatures, peerReceiver{n}
 	if n.o.Validator != nil {
 		o.Account, o.Key = n.o.Validator.Account, primitives.SecretKey{} // the validator actor reports the key when it signs
 		o.Route.All = n.o.Validator.Eager
-		o.Receive = func(m consensus.Received, done func()) {
-			n.tell(n.chain, validatoractor.Heard{Received: m, Done: done})
-		}
+		o.Validator = peerReceiver{n}
 		if n.engine.Scheduled() {
 			o.Shards = network.NewShards(network.ShardsOptions{Engine: n.engine, Account: o.Account, Self: o.Peer,
 				Status: o.Status, States: o.States, Random: o.Random,
@@ -51,11 +43,7 @@ func (n *Node) connectNetwork() {
 	n.statuses = network.NewTxStatuses(n.engine, o.Status, o.Account, o.Route.Horizon)
 	o.TxStatuses = n.statuses
 	n.o.Network = &o
-	net := &n.o.Net
-	net.Refused = alsoNetwork(n, net.Refused)
-	net.ChunkRefused = alsoNetwork(n, net.ChunkRefused)
-	net.Wanted = alsoNetwork(n, net.Wanted)
-	net.ChunksWanted = alsoNetwork(n, net.ChunksWanted)
+	n.o.Net = networkSender{n, n.o.Net}
 }
 
 // ShardMoves returns the shards that this validator tracks and the shards that it is catching up.
@@ -72,24 +60,7 @@ func (n *Node) newValidator(life *validatoractor.Life) actor.Actor {
 		o.Holds = n.o.Network.Status.Holds
 	}
 	o.Life, o.Workers = life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
-	o.Out = validatoractor.Out{
-		Imported: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
-		Signs: func(key primitives.SecretKey) {
-			n.o.Network.Status.Rekey(key)
-			n.tell(n.network, network.Rekeyed{Key: key})
-		},
-		Again: func() {
-			for _, t := range n.shards.set.Load().list {
-				n.tell(t.mempool, messages.PoolWanted{})
-			}
-		},
-		Send: func(list []consensus.Send) {
-			if n.o.hooks.onSend != nil {
-				n.o.hooks.onSend(list)
-			}
-			n.o.Network.Status.Send(list, func(m any) { n.tell(n.network, m) })
-		},
-	}
+	o.Out = validatoractor.Out{BlockSender: blockSender{n}, PeerSender: peerSender{n}}
 	return validatoractor.New(o)
 }
 
@@ -111,17 +82,6 @@ func (n *Node) Rekey(key primitives.SecretKey, wait consensus.KeyWait) bool {
 	}
 	n.tell(n.chain, validatoractor.Rekeyed{Key: key, Wait: wait})
 	return true
-}
-
-// alsoNetwork returns a Sender that sends each message first to other, unless other is nil, and
-// then to the network actor.
-func alsoNetwork[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
-	return func(m M) {
-		if other != nil {
-			other(m)
-		}
-		n.tell(n.network, m)
-	}
 }
 
 // pooled returns the Sender for pooled transactions, or nil if pooled transactions have no

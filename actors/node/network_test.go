@@ -42,7 +42,7 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 	c := near.Config{Key: key, Genesis: peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash},
 		Version: 86, Oldest: 83, Boot: boot, Draw: rand.IntN}
 	o.Network = &network.Options{Peer: key.PublicKey(), Status: front, Random: rand.IntN,
-		Listen: func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
+		Listener: listenFunc(func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
 			on := l
 			if !first {
 				var err error
@@ -53,12 +53,22 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 			first = false
 			c.Sparing = o.Network.Eager
 			return tcp.New(on, c, deliver, verify), nil
-		}}
+		})}
 	for account, key := range o.Keys {
 		o.Network.Account, o.Network.Key = account, key
 	}
 	return front, peerwire.PeerInfo{ID: key.PublicKey(), Addr: at}
 }
+
+// listenFunc implements network.Listener, and stores no peers.
+type listenFunc func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
+
+func (f listenFunc) Listen(deliver func(near.Deliver),
+	verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
+	return f(deliver, verify)
+}
+
+func (f listenFunc) Remember([]peerwire.PeerInfo) {}
 
 // join starts a member. Without boot nodes it is the block producer.
 func join(t *testing.T, name string, change func(*Options), boot ...peerwire.PeerInfo) *member {

@@ -183,17 +183,14 @@ func (n *Node) spawn() (err error) {
 	}
 	n.sessionHandles.open(newSessionHandle(DefaultSession, defaultQueue))
 	spawn(session.Name, func(again bool) actor.Actor {
-		o := session.Options{Session: n.session, Started: n.sessionHandles.started, Failed: n.sessionHandles.failed}
+		o := session.Options{Owner: sessionOwner{n}}
 		if again {
 			o.Open = n.sessionHandles.failAll()
 		}
 		return session.NewSupervisor(o)
 	})
 	spawn(txtracker.Name, func(bool) actor.Actor {
-		return txtracker.New(n.position(), txtracker.Out{
-			Progress: func(to messages.Address, m messages.Progress) { n.toWaiter(to, m) },
-			Again:    func(m messages.WatchAgain) { n.tell(n.rpc, m) },
-		})
+		return txtracker.New(n.position(), progressSender{n})
 	})
 	spawn(subscriptions.Name, func(bool) actor.Actor { return subscriptions.New(subscriptions.Options{Subscriber: n.subscriberProps}) })
 	switch {
@@ -239,8 +236,7 @@ func (n *Node) newChainActor() actor.Actor {
 	return chain.New(chain.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
 		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Counters: &n.blocks, Out: chain.Out{
-			Apply: n.shards.apply, Imported: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Captured: n.capture, RolledBack: n.rolledBack,
-			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,
+			BlockSender: blockSender{n}, ShardSender: blockSender{n}, RevertSender: blockSender{n}, NetworkSender: n.o.Net,
 		},
 	})
 }
@@ -256,10 +252,7 @@ func (n *Node) newProducer() actor.Actor {
 		Chain:   chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
 		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement,
 			Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
-		Final: n.finalHeight, Demand: demand{n}, Clock: n.o.Clock,
-		Mocked: n.engine.SetMocks, Begin: n.o.Begin, Log: n.o.Log, Out: producer.Out{
-			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
-		},
+		Demand: demand{n}, Clock: n.o.Clock, Begin: n.o.Begin, Log: n.o.Log, Out: productionSender{n},
 	})
 }
 

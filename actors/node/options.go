@@ -94,8 +94,9 @@ type Options struct {
 	// Network configures the network actor. The node sets Engine, Log and Out. nil: the node has no
 	// network.
 	Network *network.Options
-	// Net gets the chain actor's messages for the network, in addition to the network actor.
-	Net Net
+	// Net gets the chain actor's messages for the network, in addition to the network actor, on the
+	// chain's goroutine. nil: only the network actor gets them.
+	Net messages.NetworkSender
 
 	// When blocks are made.
 
@@ -171,15 +172,6 @@ type Options struct {
 
 	// hooks let tests of this package observe and change the node. Zero: no hooks.
 	hooks Hooks
-}
-
-// Net receives the chain actor's messages for the network, on the chain's goroutine. Fields may be
-// nil.
-type Net struct {
-	Refused      messages.Sender[messages.BlockRefused]
-	ChunkRefused messages.Sender[messages.ChunkRefused]
-	Wanted       messages.Sender[messages.BlockWanted]
-	ChunksWanted messages.Sender[messages.ChunksWanted]
 }
 
 // ExitCode is the exit code after a disk failure that leaves the state in doubt.

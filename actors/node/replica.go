@@ -12,8 +12,7 @@ import (
 
 // newReplica returns the actor that replaces chain and producer in a replica.
 func (n *Node) newReplica() actor.Actor {
-	return replica.New(replica.Options{Engine: n.engine, Log: n.o.Log,
-		Out: replica.Out{Imported: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted}})
+	return replica.New(replica.Options{Engine: n.engine, Log: n.o.Log, Out: blockSender{n}})
 }
 
 // Give passes the next executed block to a replica, in the order of calls. done is called with nil

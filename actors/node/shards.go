@@ -162,14 +162,7 @@ func (s *shards) spawn(id primitives.ShardID) (*shardActors, error) {
 		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address,
 			name+"/"+shard.ChunkProducerName)}
 	producer := k.props("chunk-producer", func() actor.Actor {
-		return shard.NewChunkProducer(n.engine, n.o.Keys, shard.Out{
-			Made: func(m messages.ChunkMade) {
-				n.tracer.mark(m.Chunk.Transactions, chosen)
-				n.tell(n.producer, m)
-			},
-			More:   func(m mempool.Page) { n.tell(t.mempool, m) },
-			Chosen: func(m messages.ChunkChosen) { n.tell(t.mempool, m) },
-		}, n.o.ChooseLimit, n.o.Log)
+		return shard.NewChunkProducer(n.engine, n.o.Keys, shardSender{n, t}, n.o.ChooseLimit, n.o.Log)
 	})
 	ready := make(chan struct{})
 	var once sync.Once

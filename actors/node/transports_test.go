@@ -43,7 +43,7 @@ func (r *transports) take(name string, o *Options, sockets, over bool) {
 	genesis := peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}
 	any0 := netip.MustParseAddrPort("127.0.0.1:0")
 	s := nodeAddrs{id: key.PublicKey()}
-	o.Network.Listen = func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server,
+	o.Network.Listener = listenFunc(func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server,
 		error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func (r *transports) take(name string, o *Options, sockets, over bool) {
 		}
 		r.spots[s.id] = s
 		return tcp.New(l, c, deliver, verify), nil
-	}
+	})
 }
 
 // requirePaymentsFinal requires that payments at each validator become final there, and that the

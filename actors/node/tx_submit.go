@@ -162,24 +162,7 @@ func (n *Node) mempool(t *shardActors, again bool, started func()) mempool.Optio
 		},
 		Route: n.network != nil, // as neard does, even with disable_tx_routing
 		Out: mempool.Out{
-			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
-			Dropped:    n.dropped,
-			Lost:       n.lost,
-			Settled:    n.settled,
-			Submitted:  func(to messages.Address, m messages.Submitted) { n.toWaiter(to, m) },
-			Done:       n.sessionHandles.done,
-			Forward: func(to primitives.ShardID, m any) bool {
-				other := n.shards.set.Load().find(to)
-				if other != nil {
-					n.tell(other.mempool, m)
-				}
-				return other != nil
-			},
-			Pooled: n.pooled(),
-			Again: func(m messages.SubmitAgain) {
-				n.tell(n.rpc, m)
-				n.tell(n.producer, m)
-			},
+			ActorSender: shardSender{n, t}, ClientSender: submissionSender{n}, DropRecorder: submissionSender{n}, Pooled: n.pooled(),
 		},
 	}
 }

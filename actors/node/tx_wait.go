@@ -380,11 +380,9 @@ func (n *Node) waiter(r session.Request) *actor.Props {
 	return n.spawner.props("waiter", func() actor.Actor {
 		return waiter.New(waiter.Options{
 			Wait: r.AwaitTransaction, Timeout: r.Patience(), Ledger: outcomeLedger{n.engine}, Records: n.records,
-			Chain: waiterChain{n}, Reply: r.Reply, Submit: n.route,
-			Begun: func() { n.admission.began(r) }, Reached: r.Reached,
+			Chain: waiterChain{n}, Out: &waitSender{n, r},
 			Dropped: func(hash primitives.Hash) bool { return n.drops.of(hash).err != nil },
-			Watch:   func(w messages.Watch) { n.tell(n.tracker, w) },
-			Unwatch: func(w messages.Unwatch) { n.tell(n.tracker, w) },
+			Events:  waiter.Events{Begun: func() { n.admission.began(r) }, Reached: r.Reached},
 		})
 	})
 }

@@ -38,6 +38,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // Chain is the part of *engine.Engine that the producer reads. The actor calls all methods except
@@ -56,6 +57,8 @@ type Blocks interface {
 	Head() *engine.BlockNode
 	Tip() *engine.BlockNode
 	Imported(primitives.Hash) *engine.BlockNode
+	// Final returns the last final block on disk.
+	Final() storage.BlockRef
 }
 
 // Validators says which validators approve, produce and endorse the child of a block.
@@ -87,10 +90,13 @@ type Demand interface {
 	WantsFinality() bool
 }
 
-// Out holds the functions that send the actor's messages.
-type Out struct {
-	ProduceChunk messages.Sender[messages.ProduceChunk]
-	MakeBlock    messages.Sender[messages.MakeBlock]
+// Out sends the actor's messages.
+type Out interface {
+	ProduceChunk(messages.ProduceChunk)
+	MakeBlock(messages.MakeBlock)
+	// Mocked passes on the signature checks that the sandbox mocks, each time the set changes, so
+	// that view calls mock these checks too.
+	Mocked(*primitives.Mocks)
 }
 
 // Options configure the actor.
@@ -116,14 +122,9 @@ type Options struct {
 
 	// Demand says what waits for blocks. Required.
 	Demand Demand
-	// Final returns the height of the last final block. Required.
-	Final func() primitives.Height
 
 	// Observers.
 
-	// Mocked receives the signature checks that the sandbox mocks, each time the set changes, so
-	// that view calls mock these checks too. nil: not called.
-	Mocked func(*primitives.Mocks)
 	// Log receives failures and what the sandbox is told. Required.
 	Log *logrus.Logger
 	// Out sends the actor's messages.
@@ -219,9 +220,9 @@ func (a *Actor) begin() {
 	}
 	a.step(production.Waiting{Any: a.o.Demand.HasTransactions()})
 	a.updateWanted()
-	a.step(production.Accepted{Height: e.Height(), Final: a.o.Final(), Busy: busy})
+	a.step(production.Accepted{Height: e.Height(), Final: a.o.Chain.Final().Height, Busy: busy})
 	approvers, sole := a.approvers(e.Hash)
-	a.setHead(e, a.o.Final(), approvers, sole)
+	a.setHead(e, a.o.Chain.Final().Height, approvers, sole)
 	a.advance()
 }
 

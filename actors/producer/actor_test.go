@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // testChain is one producer on a chain in memory. Some of the chain's validators may be absent: the
@@ -35,6 +36,7 @@ type testChain struct {
 	waiting bool
 	// indifferent means that no client waits for finality.
 	indifferent bool
+	mocked      []*primitives.Mocks // arguments of Mocked
 }
 
 // IsIdle implements Demand: the producer makes the chunks of shard 0 itself.
@@ -116,17 +118,20 @@ func newChainOf(t *testing.T, n, absent int, rules production.Rules) *testChain 
 	c.node = New(Options{
 		Chain: c, Keys: own,
 		Delays: doomslug.Delays{Endorsement: rules.Interval, Skip: 2e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
-		Rules:  rules, Final: func() primitives.Height { return c.final },
+		Rules:  rules,
 		Demand: c, Clock: func() uint64 { return uint64(time.Now().UnixNano()) },
-		Log: quiet, Out: Out{
-			ProduceChunk: func(m messages.ProduceChunk) { c.post(func() { c.produceChunk(m) }) },
-			MakeBlock:    func(m messages.MakeBlock) { c.post(func() { c.makeBlock(m) }) },
-		},
+		Log: quiet, Out: c,
 	})
 	c.node.self = func(m tick) { c.post(func() { c.send(m) }) }
 	c.post(c.node.Start)
 	return c
 }
+
+func (c *testChain) Final() storage.BlockRef { return storage.BlockRef{Height: c.final} }
+
+func (c *testChain) ProduceChunk(m messages.ProduceChunk) { c.post(func() { c.produceChunk(m) }) }
+func (c *testChain) MakeBlock(m messages.MakeBlock)       { c.post(func() { c.makeBlock(m) }) }
+func (c *testChain) Mocked(m *primitives.Mocks)           { c.mocked = append(c.mocked, m) }
 
 func (c *testChain) post(f func()) { c.queue <- f }
 

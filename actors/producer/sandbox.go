@@ -124,9 +124,8 @@ func (a *Actor) otherValidators() {
 // of other nodes take part, otherValidators calls mock(nil): those nodes do not mock, and would
 // compute results that differ from this node's.
 func (a *Actor) mock(m *primitives.Mocks) {
-	if a.mocks = m; a.o.Mocked != nil {
-		a.o.Mocked(m)
-	}
+	a.mocks = m
+	a.o.Out.Mocked(m)
 }
 
 // requireSole returns nil if this node alone decides on the next block, else ErrStopped or

@@ -138,7 +138,7 @@ func (a *Actor) startBranch() {
 	}
 	f.at, f.replaced = head.Height()+1, gone
 	approvers, _ := a.approvers(base.Hash)
-	a.setHead(base, a.o.Final(), approvers, sole)
+	a.setHead(base, a.o.Chain.Final().Height, approvers, sole)
 	a.head.next, a.head.empty = f.at, true
 	now := a.now()
 	a.vote(a.doomslug.SkipTo(f.at, now), now)
@@ -149,7 +149,7 @@ func (a *Actor) startBranch() {
 // ancestor returns the n-th ancestor of head and the blocks above it, newest first. The children of
 // head and of the ancestor must have the same shard layout. Error: ErrFork.
 func (a *Actor) ancestor(head *engine.BlockNode, n uint64) (*engine.BlockNode, []messages.BlockAt, error) {
-	final := a.o.Final()
+	final := a.o.Chain.Final().Height
 	_, layout, err := a.o.Chain.ChildEpoch(head.Hash)
 	at, gone := head, []messages.BlockAt(nil)
 	for err == nil && uint64(len(gone)) < n {

@@ -225,8 +225,7 @@ func TestSandboxEndsWhenValidatorsJoin(t *testing.T) {
 		defer c.stop()
 		c.run(time.Second)
 		a := c.node
-		mocks, told := &primitives.Mocks{Ed25519: true}, []*primitives.Mocks{}
-		a.o.Mocked = func(m *primitives.Mocks) { told = append(told, m) }
+		mocks := &primitives.Mocks{Ed25519: true}
 		request(c, messages.MockVerification{Mocks: mocks}, func(_ messages.VerificationMocked, err error) {
 			if err != nil {
 				t.Error(err)
@@ -259,8 +258,8 @@ func TestSandboxEndsWhenValidatorsJoin(t *testing.T) {
 		if c.run(time.Second); refused != 2 || len(a.patches) != 0 || a.forward.target != 0 {
 			t.Errorf("%d refused; %d patches, target %d", refused, len(a.patches), a.forward.target)
 		}
-		if a.mocks != nil || len(told) != 2 || told[0] != mocks || told[1] != nil {
-			t.Errorf("mocks are %+v now, and were %+v in the blocks", a.mocks, told)
+		if a.mocks != nil || len(c.mocked) != 2 || c.mocked[0] != mocks || c.mocked[1] != nil {
+			t.Errorf("mocks are %+v now, and were %+v in the blocks", a.mocks, c.mocked)
 		}
 	})
 }

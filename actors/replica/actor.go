@@ -53,18 +53,11 @@ type Block struct {
 	Done func(error)
 }
 
-// Out holds the functions that send the actor's messages.
-type Out struct {
-	Imported messages.Sender[messages.BlockImported]
-	Accepted messages.Sender[messages.BlockAccepted]
-	Halted   messages.Sender[messages.ChainHalted]
-}
-
 // Options configure the actor.
 type Options struct {
-	Engine Engine         // the chain; required
-	Log    *logrus.Logger // receives failures; required
-	Out    Out            // sends the actor's messages
+	Engine Engine               // the chain; required
+	Log    *logrus.Logger       // receives failures; required
+	Out    messages.BlockSender // sends the actor's messages
 }
 
 // Actor imports executed blocks. Only its own goroutine may use it.

@@ -57,16 +57,22 @@ func appendWaiter(b []byte, id messages.WaiterID) []byte {
 	return strconv.AppendUint(append(b, "waiter-"...), uint64(id), 10)
 }
 
+// Owner makes the actors of sessions, and learns when they start and fail. The node implements it.
+type Owner interface {
+	// Session returns the Props of a session's actor.
+	Session(messages.SessionID) *actor.Props
+	// Started is called when a session's actor has started. From then on, requests may be sent to it
+	// directly.
+	Started(messages.SessionID, *actor.PID)
+	// Failed is called after a session actor has failed. All messages that were on their way to the
+	// actor are lost.
+	Failed(messages.SessionID)
+}
+
 // Options configure the Supervisor.
 type Options struct {
-	// Session returns the Props of a session's actor. Required.
-	Session func(messages.SessionID) *actor.Props
-	// Started is called when a session's actor has started. From then on, requests may be sent to it
-	// directly. nil: not called.
-	Started func(messages.SessionID, *actor.PID)
-	// Failed is called after a session actor has failed. All messages that were on their way to the
-	// actor are lost. nil: not called.
-	Failed func(messages.SessionID)
+	// Owner makes the actors of sessions. Required.
+	Owner Owner
 	// Open are the open sessions of the failed Supervisor that this one replaces. Their clients were
 	// informed. Empty: it is the first one.
 	Open []messages.SessionID
@@ -126,9 +132,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 		if id, ok := a.byPID[m.Who.GetId()]; ok { // an open session has ended, so its actor has failed
 			delete(a.byPID, m.Who.GetId())
 			a.open[id] = nil
-			if a.o.Failed != nil {
-				a.o.Failed(id)
-			}
+			a.o.Owner.Failed(id)
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
@@ -143,14 +147,12 @@ func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID 
 	if !ok || pid != nil {
 		return pid
 	}
-	pid, err := c.SpawnNamed(a.o.Session(id), string(appendSession(nil, id)))
+	pid, err := c.SpawnNamed(a.o.Owner.Session(id), string(appendSession(nil, id)))
 	if err != nil {
 		panic(fmt.Errorf("rpc actor: start session %d: %w", id, err))
 	}
 	a.open[id], a.byPID[pid.GetId()] = pid, id
-	if a.o.Started != nil {
-		a.o.Started(id, pid)
-	}
+	a.o.Owner.Started(id, pid)
 	return pid
 }
 

@@ -59,28 +59,22 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 		return system.Props(name, meter, f, actor.WithDispatcher(d), actor.WithSupervisor(alone))
 	}
 	pid := sys.Root.Spawn(props("rpc", func() actor.Actor {
-		return NewSupervisor(Options{
-			Started: func(id messages.SessionID, _ *actor.PID) {
-				seen.add(func() { seen.started = append(seen.started, id) })
-			},
-			Failed: func(id messages.SessionID) { seen.add(func() { seen.failed = append(seen.failed, id) }) },
-			Session: func(id messages.SessionID) *actor.Props {
-				return props("session", func() actor.Actor {
-					seen.add(func() { seen.made++ })
-					return NewSession(SessionOptions{
-						Waiter: func(r Request) *actor.Props {
-							if r.Waiter.Waiter == slowWaiter {
-								time.Sleep(time.Minute)
-							}
-							if r.Waiter.Waiter == 666 {
-								panic("a session that fails")
-							}
-							return props("waiter", func() actor.Actor { return &delayedWaiter{m: r, after: 10 * time.Second, alive: alive} })
-						},
-					})
+		return NewSupervisor(Options{Owner: &owner{record: seen, session: func() *actor.Props {
+			return props("session", func() actor.Actor {
+				seen.add(func() { seen.made++ })
+				return NewSession(SessionOptions{
+					Waiter: func(r Request) *actor.Props {
+						if r.Waiter.Waiter == slowWaiter {
+							time.Sleep(time.Minute)
+						}
+						if r.Waiter.Waiter == 666 {
+							panic("a session that fails")
+						}
+						return props("waiter", func() actor.Actor { return &delayedWaiter{m: r, after: 10 * time.Second, alive: alive} })
+					},
 				})
-			},
-		})
+			})
+		}}})
 	}))
 	t.Cleanup(func() {
 		if err := sys.Root.StopFuture(pid).Wait(); err != nil {
@@ -90,6 +84,20 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 	})
 	return func(m any) { sys.Root.Send(pid, m) }, alive, seen
 }
+
+// owner implements Owner.
+type owner struct {
+	*record
+	session func() *actor.Props
+}
+
+func (o *owner) Session(messages.SessionID) *actor.Props { return o.session() }
+
+func (o *owner) Started(id messages.SessionID, _ *actor.PID) {
+	o.add(func() { o.started = append(o.started, id) })
+}
+
+func (o *owner) Failed(id messages.SessionID) { o.add(func() { o.failed = append(o.failed, id) }) }
 
 // record is what the actors report.
 type record struct {

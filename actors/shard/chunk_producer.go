@@ -33,22 +33,23 @@ type ChunkProducer struct {
 	engine Engine
 	keys   map[primitives.AccountID]primitives.SecretKey // secret keys of this node's validators
 	out    Out
-	limit  time.Duration // maximum time for choosing a chunk's transactions; 0: no limit
+	more   messages.Sender[mempool.Page] // out.More, kept so that a chunk allocates no function
+	limit  time.Duration                 // maximum time for choosing a chunk's transactions; 0: no limit
 	log    *logrus.Logger
 }
 
-// Out holds the functions that send the actor's messages.
-type Out struct {
-	Made   messages.Sender[messages.ChunkMade]   // to the producer
-	More   messages.Sender[mempool.Page]         // to the shard's mempool
-	Chosen messages.Sender[messages.ChunkChosen] // to the shard's mempool
+// Out sends the actor's messages.
+type Out interface {
+	Made(messages.ChunkMade)     // to the producer
+	More(mempool.Page)           // to the shard's mempool
+	Chosen(messages.ChunkChosen) // to the shard's mempool
 }
 
 // NewChunkProducer returns the actor. limit is the maximum time for choosing a chunk's transactions
 // (nearcore produce_chunk_add_transactions_time_limit). 0: no limit.
 func NewChunkProducer(e Engine, keys map[primitives.AccountID]primitives.SecretKey, out Out, limit time.Duration,
 	log *logrus.Logger) *ChunkProducer {
-	return &ChunkProducer{engine: e, keys: keys, out: out, limit: limit, log: log}
+	return &ChunkProducer{engine: e, keys: keys, out: out, more: out.More, limit: limit, log: log}
 }
 
 // Receive handles one message.
@@ -89,7 +90,7 @@ func (a *ChunkProducer) produce(m *messages.Candidates) {
 }
 
 func (a *ChunkProducer) choose(m *messages.Candidates) (*apply.Prepared, error) {
-	c := mempool.NewChoice(m, a.out.More, cmp.Or(a.limit, pageWait))
+	c := mempool.NewChoice(m, a.more, cmp.Or(a.limit, pageWait))
 	var stop func() bool
 	if a.limit > 0 {
 		begun := time.Now()

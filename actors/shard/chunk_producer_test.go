@@ -41,6 +41,23 @@ func (e *testEngine) NewChunk(parent primitives.Hash, _ primitives.ShardIndex, t
 	return c, e.build
 }
 
+// recorder implements Out.
+type recorder struct {
+	t       *testing.T
+	made    []messages.ChunkMade
+	reports []messages.ChunkChosen
+}
+
+func (r *recorder) Made(m messages.ChunkMade) { r.made = append(r.made, m) }
+func (r *recorder) More(mempool.Page)         {}
+
+func (r *recorder) Chosen(m messages.ChunkChosen) {
+	if len(r.made) > 0 {
+		r.t.Error("the mempool learns after the producer what the chunk takes")
+	}
+	r.reports = append(r.reports, m)
+}
+
 // TestChunkProducerReportsOnlyDifferences: the chunk producer sends the chunk to the producer, with
 // the era of the request. It reports to the mempool only if the chunk does not take all candidates. A
 // chunk on a removed branch is not made; another error is a panic, which halts the node.
@@ -67,20 +84,10 @@ func TestChunkProducerReportsOnlyDifferences(t *testing.T) {
 		{name: "chunk fails", e: testEngine{build: disk}, made: -1, panics: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var made []messages.ChunkMade
-			var reports []messages.ChunkChosen
+			out := &recorder{t: t}
 			log := logrus.New()
 			log.SetOutput(io.Discard)
-			a := NewChunkProducer(&c.e, nil, Out{
-				Made: func(m messages.ChunkMade) { made = append(made, m) },
-				More: func(p mempool.Page) {},
-				Chosen: func(m messages.ChunkChosen) {
-					if len(made) > 0 {
-						t.Error("the mempool learns after the producer what the chunk takes")
-					}
-					reports = append(reports, m)
-				},
-			}, 0, log)
+			a := NewChunkProducer(&c.e, nil, out, 0, log)
 			m := messages.Candidates{For: messages.ProduceChunk{Parent: primitives.Hash{4}, Shard: 2, Era: 7}, Walk: 5, More: c.more}
 			for i := range c.page {
 				m.Page = append(m.Page, messages.Candidate{Tx: new(primitives.SignedTransaction), Group: int32(i)})
@@ -90,6 +97,7 @@ func TestChunkProducerReportsOnlyDifferences(t *testing.T) {
 				a.Handle(m)
 				return false
 			}()
+			made, reports := out.made, out.reports
 			if panicked != c.panics {
 				t.Errorf("panicked %v, want %v", panicked, c.panics)
 			}

@@ -35,10 +35,10 @@ import (
 // Name is the name of the actor.
 const Name = "txtracker"
 
-// Out holds the functions that send the actor's messages.
-type Out struct {
-	Progress func(messages.Address, messages.Progress)
-	Again    messages.Sender[messages.WatchAgain]
+// Out sends the actor's messages.
+type Out interface {
+	Progress(messages.Address, messages.Progress)
+	Again(messages.WatchAgain)
 }
 
 // branches is the last number that was given to a Branch in this process.

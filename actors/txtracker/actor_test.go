@@ -47,6 +47,12 @@ func nonce(h primitives.Height, name string, value int64) messages.BlockAccepted
 	return b
 }
 
+// progressFunc implements Out, and ignores WatchAgain.
+type progressFunc func(messages.Address, messages.Progress)
+
+func (f progressFunc) Progress(to messages.Address, m messages.Progress) { f(to, m) }
+func (f progressFunc) Again(messages.WatchAgain)                         {}
+
 // world is the actor without a mailbox, and a record of what it sends.
 type world struct {
 	*Actor
@@ -56,10 +62,10 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{news: map[messages.WaiterID][]messages.Progress{}}
-	w.Actor = New(messages.Position{}, Out{Progress: func(to messages.Address, m messages.Progress) {
+	w.Actor = New(messages.Position{}, progressFunc(func(to messages.Address, m messages.Progress) {
 		w.news[to.Waiter] = append(w.news[to.Waiter], m)
 		w.told++
-	}})
+	}))
 	return w
 }
 
@@ -216,10 +222,10 @@ func TestDoubtFollowsUninitializedAccountsNonce(t *testing.T) {
 // the position from which on it reports.
 func TestRestartedTrackerAsksToWatchAgain(t *testing.T) {
 	var got []messages.Progress
-	a := New(messages.Position{Head: 7, Final: 5}, Out{Progress: func(_ messages.Address,
+	a := New(messages.Position{Head: 7, Final: 5}, progressFunc(func(_ messages.Address,
 		m messages.Progress) {
 		got = append(got, m)
-	}})
+	}))
 	a.Handle(messages.Watch{Waiter: at(1), Hash: id("tx"), IDs: []primitives.Hash{id("tx")},
 		Executed: []primitives.Height{5, 6}})
 	for _, old := range []primitives.Height{6, 7} { // they were in the mailbox
@@ -255,11 +261,11 @@ func TestWaitersShareListOfOutcomes(t *testing.T) {
 	}
 	blocks := []messages.BlockAccepted{block(1, 0, nil, outcome("tx", names...)), block(2, 0, nil, ran[:receipts/2]...)}
 	var last []*messages.Executed
-	a := New(messages.Position{}, Out{Progress: func(_ messages.Address, m messages.Progress) {
+	a := New(messages.Position{}, progressFunc(func(_ messages.Address, m messages.Progress) {
 		if len(m.Executed) == receipts/2 {
 			last = append(last, &m.Executed[0])
 		}
-	}})
+	}))
 	before := heap()
 	for i := range waiters {
 		a.Handle(messages.Watch{Waiter: at(messages.WaiterID(i + 1)), Hash: id("tx"), IDs: []primitives.Hash{id("tx")}})

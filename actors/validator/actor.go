@@ -43,17 +43,21 @@ import (
 // Name is the name of the actor.
 const Name = "validator"
 
-// Out holds the functions that send the actor's messages.
+// Out sends the actor's messages.
 type Out struct {
-	Imported messages.Sender[messages.BlockImported]
-	Accepted messages.Sender[messages.BlockAccepted]
-	Halted   messages.Sender[messages.ChainHalted]
-	Refused  messages.Sender[messages.BlockRefused]
+	messages.BlockSender
+	PeerSender
+}
+
+// PeerSender sends to peers, and to the mempools that get the peers' transactions.
+type PeerSender interface {
+	Refused(messages.BlockRefused) // to the network actor
 	// Signs reports the key with which the actor signs from now on; zero: it signs nothing. The actor
 	// signs nothing before the first call.
-	Signs func(primitives.SecretKey)
-	Again func()                 // makes the mempools send their transactions again
-	Send  func([]consensus.Send) // sends to peers; called on the outbox's goroutine when the journal is on disk
+	Signs(primitives.SecretKey)
+	Again() // makes the mempools send their transactions again
+	// Send sends to peers. The outbox calls Send on its goroutine when the journal is on disk.
+	Send([]consensus.Send)
 }
 
 // Options configure the actor.
@@ -278,7 +282,7 @@ func (a *Actor) open() (err error) {
 		return err
 	}
 	a.core = core
-	a.outbox = newOutbox(a.o.Engine.Store(), a.journal.Write, a.o.Out.Send,
+	a.outbox = newOutbox(a.o.Engine.Store(), a.journal, a.o.Out,
 		func(err error) { self(journalFailed{a, err}) })
 	a.timer = time.AfterFunc(time.Hour, func() { self(tick{a}) })
 	a.do(core.Start(a.now))

@@ -37,8 +37,8 @@ import (
 // lost messages again.
 type outbox struct {
 	disk diskStatus
-	save func([]byte) error
-	send func([]consensus.Send)
+	rows rowWriter
+	out  messageSender
 	fail func(error) // called if the journal cannot be written; after that nothing is sent
 
 	mu     sync.Mutex
@@ -54,8 +54,18 @@ type diskStatus interface {
 	Full() (storage.Full, bool)
 }
 
-func newOutbox(disk diskStatus, save func([]byte) error, send func([]consensus.Send), fail func(error)) *outbox {
-	w := &outbox{disk: disk, save: save, send: send, fail: fail, over: make(chan struct{})}
+// rowWriter is the part of the signing journal that the outbox uses.
+type rowWriter interface {
+	Write(row []byte) error
+}
+
+// messageSender is the part of PeerSender that the outbox uses.
+type messageSender interface {
+	Send([]consensus.Send)
+}
+
+func newOutbox(disk diskStatus, rows rowWriter, out messageSender, fail func(error)) *outbox {
+	w := &outbox{disk: disk, rows: rows, out: out, fail: fail, over: make(chan struct{})}
 	w.wake = sync.NewCond(&w.mu)
 	go w.run()
 	return w
@@ -99,7 +109,7 @@ func (w *outbox) run() {
 			return
 		}
 		if row != nil {
-			err := w.save(row)
+			err := w.rows.Write(row)
 			// the goroutine writes this row, or the row that replaces it, when there is disk space
 			if storage.IsFull(err) {
 				w.postpone(row)
@@ -111,7 +121,7 @@ func (w *outbox) run() {
 			}
 		}
 		if _, full := w.disk.Full(); !full {
-			w.send(list)
+			w.out.Send(list)
 		}
 	}
 }

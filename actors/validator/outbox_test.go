@@ -30,7 +30,7 @@ func (d *fullDisk) set(full, rows bool) {
 	d.full, d.rows = full, rows
 }
 
-func (d *fullDisk) save(row []byte) error {
+func (d *fullDisk) Write(row []byte) error {
 	d.mu.Lock()
 	rows := d.rows
 	d.mu.Unlock()
@@ -41,12 +41,17 @@ func (d *fullDisk) save(row []byte) error {
 	return nil
 }
 
+// sendTo is a messageSender.
+type sendTo chan []consensus.Send
+
+func (c sendTo) Send(l []consensus.Send) { c <- l }
+
 // TestNoMessageIsSentOnFullDisk: while the disk is full, no message is sent and signatures are
 // still recorded or kept. Once there is room, sending resumes.
 func TestNoMessageIsSentOnFullDisk(t *testing.T) {
 	d := &fullDisk{rows: true, saved: make(chan []byte, 1000)}
 	sent := make(chan []consensus.Send, 10)
-	w := newOutbox(d, d.save, func(l []consensus.Send) { sent <- l }, func(err error) { t.Error(err) })
+	w := newOutbox(d, d, sendTo(sent), func(err error) { t.Error(err) })
 	say := func(row byte) { w.put([]byte{row}, []consensus.Send{{}}) }
 	say(1)
 	<-sent

@@ -49,19 +49,27 @@ type Options struct {
 	// nil: never.
 	Dropped func(primitives.Hash) bool
 
-	// What the waiter sends. All are required.
+	// Out sends the waiter's messages. Required.
+	Out Out
 
-	Watch   messages.Sender[messages.Watch]              // to the transaction tracker
-	Unwatch messages.Sender[messages.Unwatch]            // to the transaction tracker
-	Submit  messages.Sender[messages.SubmitTransactions] // to the mempool of the transaction's shard
-	Reply   messages.Sender[messages.Awaited]            // to the client, once
+	// Events report the progress of the wait.
+	Events Events
+}
 
-	// Observers.
+// Out sends the waiter's messages.
+type Out interface {
+	Watch(messages.Watch)               // to the transaction tracker
+	Unwatch(messages.Unwatch)           // to the transaction tracker
+	Submit(messages.SubmitTransactions) // to the mempool of the transaction's shard
+	Reply(messages.Awaited)             // to the client, once
+}
 
-	// Begun is called when txtracker handles a watch, on its goroutine. nil: not called.
+// Events are callbacks. A nil field is not called.
+type Events struct {
+	// Begun is called when txtracker handles a watch, on its goroutine.
 	Begun func()
 	// Reached is called with the level and the height of the head after each Progress, and when the
-	// mempool accepts the transaction. nil: not called.
+	// mempool accepts the transaction.
 	Reached func(level view.ExecutionLevel, head primitives.Height)
 }
 
@@ -163,8 +171,8 @@ func (a *Actor) start(stop func()) {
 		a.watch([]primitives.Hash{a.o.Wait.Hash})
 	} else {
 		a.unconfirmed = true
-		a.o.Watch(messages.Watch{Waiter: a.o.Wait.Waiter, Hash: a.o.Wait.Hash, IDs: []primitives.Hash{a.o.Wait.Hash}, Quiet: true,
-			FinalOnly: a.o.Wait.Until == view.LevelFinal, Begun: a.o.Begun})
+		a.o.Out.Watch(messages.Watch{Waiter: a.o.Wait.Waiter, Hash: a.o.Wait.Hash, IDs: []primitives.Hash{a.o.Wait.Hash}, Quiet: true,
+			FinalOnly: a.o.Wait.Until == view.LevelFinal, Begun: a.o.Events.Begun})
 	}
 	if a.o.Wait.Submit {
 		a.submit()
@@ -174,7 +182,7 @@ func (a *Actor) start(stop func()) {
 func (a *Actor) submit() {
 	a.dropped, a.pooled = nil, true
 	a.asked++
-	a.o.Submit(messages.SubmitTransactions{From: a.o.Wait.Waiter, Client: a.o.Wait.Client,
+	a.o.Out.Submit(messages.SubmitTransactions{From: a.o.Wait.Waiter, Client: a.o.Wait.Client,
 		Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
 }
 
@@ -190,11 +198,11 @@ func (a *Actor) resubmit() {
 func (a *Actor) watch(ids []primitives.Hash) {
 	a.unconfirmed = false
 	w := messages.Watch{Waiter: a.o.Wait.Waiter, Hash: a.o.Wait.Hash, IDs: ids, Executed: a.core.Executed(),
-		FinalOnly: a.o.Wait.Until == view.LevelFinal, Begun: a.o.Begun}
+		FinalOnly: a.o.Wait.Until == view.LevelFinal, Begun: a.o.Events.Begun}
 	if a.o.Wait.Tx != nil && !a.pooled && !a.core.Included() {
 		w.Use = a.o.Chain.Use(a.o.Wait.Tx)
 	}
-	a.o.Watch(w)
+	a.o.Out.Watch(w)
 }
 
 // end stops the timer and the watch. If the wait has no answer yet, the client has disconnected and
@@ -204,7 +212,7 @@ func (a *Actor) end() {
 		a.timer.Stop()
 	}
 	a.core.Leave() // leave first, because txtracker watches the record's ids only for this waiter
-	a.o.Unwatch(messages.Unwatch{Waiter: a.o.Wait.Waiter})
+	a.o.Out.Unwatch(messages.Unwatch{Waiter: a.o.Wait.Waiter})
 }
 
 // Handle handles one message.
@@ -291,8 +299,8 @@ func (a *Actor) progress(m *messages.Progress) {
 			return // read again after the watch is confirmed
 		}
 	}
-	if a.o.Reached != nil {
-		a.o.Reached(d.Level, m.At.Head)
+	if a.o.Events.Reached != nil {
+		a.o.Events.Reached(d.Level, m.At.Head)
 	}
 	switch {
 	case d.Done && !a.mempoolAnswered:
@@ -418,8 +426,8 @@ func (a *Actor) confirm(m *messages.Submitted) {
 	case !a.unconfirmed || a.answered:
 	case m.Pooled && !m.MaybeIncluded:
 		a.unconfirmed = false
-		if a.core.begin(a.o.Wait.Seen) && a.o.Reached != nil {
-			a.o.Reached(view.LevelNone, a.o.Wait.Seen.Head)
+		if a.core.begin(a.o.Wait.Seen) && a.o.Events.Reached != nil {
+			a.o.Events.Reached(view.LevelNone, a.o.Wait.Seen.Head)
 		}
 	default:
 		a.watch(nil)
@@ -445,6 +453,6 @@ func (a *Actor) expire() {
 // answer sends the reply and stops the actor.
 func (a *Actor) answer(err error) {
 	a.answered = true
-	a.o.Reply(messages.Awaited{Level: a.core.Level(), At: a.core.At(), Err: err})
+	a.o.Out.Reply(messages.Awaited{Level: a.core.Level(), At: a.core.At(), Err: err})
 	a.stop()
 }

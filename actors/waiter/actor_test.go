@@ -24,27 +24,25 @@ func TestLateWaiterWatchesFinalityOfNewBlocks(t *testing.T) {
 		return messages.Executed{Outcome: o, Block: primitives.Hash{9, byte(height)}, Height: height}
 	}
 	ledger := memLedger{tx: ran(tx, 1, receipt), receipt: ran(receipt, 3)}
-	var watched []messages.Watch
-	var answers []messages.Awaited
+	var out outRecord
 	a := New(Options{
 		Wait: messages.AwaitTransaction{Hash: tx, Until: view.LevelFinal}, Ledger: ledger,
-		Watch: func(w messages.Watch) { watched = append(watched, w) }, Unwatch: func(messages.Unwatch) {},
-		Reply: func(m messages.Awaited) { answers = append(answers, m) },
+		Out: &out,
 	})
 	a.start(func() {})
 	a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 1}})
-	if n := len(watched); n != 2 || !slices.Equal(watched[1].Executed, []primitives.Height{1}) ||
-		!slices.Equal(watched[1].IDs, []primitives.Hash{receipt}) {
-		t.Fatalf("after the first look: %+v", watched)
+	if n := len(out.watches); n != 2 || !slices.Equal(out.watches[1].Executed, []primitives.Height{1}) ||
+		!slices.Equal(out.watches[1].IDs, []primitives.Hash{receipt}) {
+		t.Fatalf("after the first look: %+v", out.watches)
 	}
 	a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
-	if n := len(watched); n != 3 || !slices.Equal(watched[2].Executed, []primitives.Height{3}) {
-		t.Fatalf("after the second look: %+v", watched)
+	if n := len(out.watches); n != 3 || !slices.Equal(out.watches[2].Executed, []primitives.Height{3}) {
+		t.Fatalf("after the second look: %+v", out.watches)
 	}
 	a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
 	a.Handle(messages.Progress{At: messages.Position{Head: 5, Final: 3}})
-	if len(watched) != 3 || len(answers) != 1 || answers[0].Err != nil || answers[0].Level != view.LevelFinal {
-		t.Errorf("watches %+v, answers %+v", watched, answers)
+	if len(out.watches) != 3 || len(out.answers) != 1 || out.answers[0].Err != nil || out.answers[0].Level != view.LevelFinal {
+		t.Errorf("watches %+v, answers %+v", out.watches, out.answers)
 	}
 }
 
@@ -67,24 +65,23 @@ func TestMempoolsAnswerDecidesReply(t *testing.T) {
 		{"begun anew", messages.Submitted{Err: errors.New("begun anew")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var answers []messages.Awaited
+			var out outRecord
 			a := New(Options{
 				Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
 					Until: view.LevelFinal},
 				Ledger: memLedger{tx: done}, Chain: fakeChain{known: func() (bool, error) { return true, nil }},
-				Watch: func(messages.Watch) {}, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
-				Reply: func(m messages.Awaited) { answers = append(answers, m) },
+				Out: &out,
 			})
 			a.start(func() {})
 			first := messages.Position{Head: 3, Final: 1}
 			a.Handle(messages.Progress{Watched: true, At: first})
 			a.Handle(messages.Progress{At: messages.Position{Head: 4, Final: 2}})
-			if len(answers) != 0 {
-				t.Fatalf("answered before the mempool was: %+v", answers)
+			if len(out.answers) != 0 {
+				t.Fatalf("answered before the mempool was: %+v", out.answers)
 			}
 			a.Handle(c.answer)
-			if len(answers) != 1 || answers[0].Err != c.want || c.want == nil && answers[0].At != first {
-				t.Errorf("got %+v, want one answer with error %v", answers, c.want)
+			if len(out.answers) != 1 || out.answers[0].Err != c.want || c.want == nil && out.answers[0].At != first {
+				t.Errorf("got %+v, want one answer with error %v", out.answers, c.want)
 			}
 		})
 	}
@@ -100,8 +97,7 @@ func TestUsedNonceReplyWaitsForDisk(t *testing.T) {
 	used := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
 	for name, own := range map[string]bool{"its own": true, "another's": false} {
 		t.Run(name, func(t *testing.T) {
-			var watched []messages.Watch
-			var answers []messages.Awaited
+			var out outRecord
 			shown := false
 			a := New(Options{
 				Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
@@ -117,18 +113,17 @@ func TestUsedNonceReplyWaitsForDisk(t *testing.T) {
 						return nil, nil
 					},
 				},
-				Watch: func(w messages.Watch) { watched = append(watched, w) }, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
-				Reply: func(m messages.Awaited) { answers = append(answers, m) },
+				Out: &out,
 			})
 			a.start(func() {})
 			a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
 			a.Handle(messages.Submitted{Err: used})
-			if len(answers) != 0 || len(watched) != 2 || watched[1].Use.Key != "k" {
-				t.Fatalf("after the mempool's answer: answers %+v, watches %+v", answers, watched)
+			if len(out.answers) != 0 || len(out.watches) != 2 || out.watches[1].Use.Key != "k" {
+				t.Fatalf("after the mempool's answer: answers %+v, watches %+v", out.answers, out.watches)
 			}
 			a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
-			if len(answers) != 0 || len(watched) != 2 {
-				t.Fatalf("before the block is reported: answers %+v, watches %+v", answers, watched)
+			if len(out.answers) != 0 || len(out.watches) != 2 {
+				t.Fatalf("before the block is reported: answers %+v, watches %+v", out.answers, out.watches)
 			}
 			shown = true
 			at := messages.Position{Head: 4, Final: 2}
@@ -138,8 +133,8 @@ func TestUsedNonceReplyWaitsForDisk(t *testing.T) {
 				a.Handle(messages.Progress{At: at, Doubt: true})
 				a.Handle(messages.Progress{Watched: true, At: at})
 			}
-			if len(answers) != 1 || own != (answers[0].Err == nil) || !own && !errors.Is(answers[0].Err, used) {
-				t.Errorf("got %+v, want one answer, with %v unless the block includes the transaction", answers, used)
+			if len(out.answers) != 1 || own != (out.answers[0].Err == nil) || !own && !errors.Is(out.answers[0].Err, used) {
+				t.Errorf("got %+v, want one answer, with %v unless the block includes the transaction", out.answers, used)
 			}
 		})
 	}
@@ -159,8 +154,8 @@ func TestQuietWatchIsConfirmedIfNeeded(t *testing.T) {
 		return newTestWaiter(m, memLedger{}.put(ran))
 	}
 	s := wait(0)
-	if len(s.watches) != 1 || !s.watches[0].Quiet || !s.watches[0].FinalOnly || len(s.submitted) != 1 {
-		t.Fatalf("watches %+v, submitted %+v", s.watches, s.submitted)
+	if len(s.watches) != 1 || !s.watches[0].Quiet || !s.watches[0].FinalOnly || len(s.submissions) != 1 {
+		t.Fatalf("watches %+v, submitted %+v", s.watches, s.submissions)
 	}
 	s.Handle(messages.Submitted{Pooled: true})
 	if s.Handle(expired{}); len(s.watches) != 1 || len(s.answers) != 1 || s.answers[0].At != seen || s.answers[0].Level != view.LevelNone {

@@ -176,12 +176,18 @@ type member struct {
 }
 
 func (w *world) begin() {
-	w.told = txtracker.New(w.at, txtracker.Out{Progress: func(to messages.Address, m messages.Progress) {
-		if x := w.all[to]; x != nil {
-			x.inbox = append(x.inbox, m)
-		}
-	}})
+	w.told = txtracker.New(w.at, w)
 }
+
+// Progress implements txtracker.Out.
+func (w *world) Progress(to messages.Address, m messages.Progress) {
+	if x := w.all[to]; x != nil {
+		x.inbox = append(x.inbox, m)
+	}
+}
+
+// Again implements txtracker.Out.
+func (w *world) Again(messages.WatchAgain) {}
 
 func (w *world) join(until view.ExecutionLevel) {
 	m := messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: messages.WaiterID(len(w.order) + 1)},

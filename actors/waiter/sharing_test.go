@@ -94,6 +94,14 @@ func TestReplacedInclusionFollowsNonceAgain(t *testing.T) {
 	}
 }
 
+// unwatchOut is an Out that calls a function at Unwatch.
+type unwatchOut struct {
+	Out
+	unwatch func()
+}
+
+func (o unwatchOut) Unwatch(messages.Unwatch) { o.unwatch() }
+
 // TestRecordIsReleasedBeforeUnwatch: a waiter that ends releases the shared record before it sends
 // Unwatch to the tracker. Otherwise a new waiter could find ids in the record that the tracker has
 // forgotten, and not ask for them.
@@ -103,7 +111,7 @@ func TestRecordIsReleasedBeforeUnwatch(t *testing.T) {
 		memLedger{}.put(executed("tx", 1, "open")))
 	s.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	left := -1
-	s.o.Unwatch = func(messages.Unwatch) { left = records.Stats().Transactions }
+	s.o.Out = unwatchOut{Out: s.o.Out, unwatch: func() { left = records.Stats().Transactions }}
 	if s.end(); left != 0 {
 		t.Errorf("%d records exist when the tracker gets Unwatch, want none", left)
 	}

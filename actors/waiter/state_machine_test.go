@@ -121,16 +121,13 @@ func TestOnlyStoredOutcomesCountAfterFork(t *testing.T) {
 // testWaiter is an actor without a mailbox, and a record of what it sends.
 type testWaiter struct {
 	*Actor
-	watches   []messages.Watch
-	submitted []messages.SubmitTransactions
-	gone      int
-	answers   []messages.Awaited
-	invalid   *primitives.InvalidTxError
-	err       error
-	known     bool
-	unused    bool
-	asked     int // calls of IsUnused for the in-memory head
-	sought    int // calls of IsIncluded
+	outRecord
+	invalid *primitives.InvalidTxError
+	err     error
+	known   bool
+	unused  bool
+	asked   int // calls of IsUnused for the in-memory head
+	sought  int // calls of IsIncluded
 }
 
 // fakeChain implements Chain. A nil function returns zero values.
@@ -165,6 +162,19 @@ func (c fakeChain) IsIncluded(primitives.Hash) (bool, error) {
 	return c.known()
 }
 
+// outRecord implements Out: it records what a waiter sends.
+type outRecord struct {
+	watches     []messages.Watch
+	gone        int
+	submissions []messages.SubmitTransactions
+	answers     []messages.Awaited
+}
+
+func (s *outRecord) Watch(m messages.Watch)               { s.watches = append(s.watches, m) }
+func (s *outRecord) Unwatch(messages.Unwatch)             { s.gone++ }
+func (s *outRecord) Submit(m messages.SubmitTransactions) { s.submissions = append(s.submissions, m) }
+func (s *outRecord) Reply(m messages.Awaited)             { s.answers = append(s.answers, m) }
+
 // newTestWaiter returns a waiter with Records of its own.
 func newTestWaiter(wait messages.AwaitTransaction, ledger Ledger) *testWaiter {
 	return newSharing(NewRecords(1<<19), wait, ledger)
@@ -186,10 +196,7 @@ func newSharing(records *Records, wait messages.AwaitTransaction, ledger Ledger)
 			},
 			known: func() (bool, error) { s.sought++; return s.known, nil },
 		},
-		Watch:   func(w messages.Watch) { s.watches = append(s.watches, w) },
-		Unwatch: func(messages.Unwatch) { s.gone++ },
-		Submit:  func(m messages.SubmitTransactions) { s.submitted = append(s.submitted, m) },
-		Reply:   func(a messages.Awaited) { s.answers = append(s.answers, a) },
+		Out: &s.outRecord,
 	})
 	s.start(func() { s.end() })
 	return s
@@ -225,9 +232,9 @@ func TestWaitForDroppedTransactionEnds(t *testing.T) {
 	s := newTestWaiter(submitted(tx, view.LevelFinal), memLedger{})
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Submitted{Pooled: true})
-	if len(s.submitted) != 1 || len(s.watches) != 1 || s.watches[0].Use.Key != "" {
+	if len(s.submissions) != 1 || len(s.watches) != 1 || s.watches[0].Use.Key != "" {
 		t.Fatalf("submitted %d times, watches %+v, want a watch of the hash alone while the pool has it",
-			len(s.submitted), s.watches)
+			len(s.submissions), s.watches)
 	}
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	s.Handle(messages.Progress{Dropped: full, Nth: 1})
@@ -410,26 +417,26 @@ func TestRestartedTrackerIsWatchedAgain(t *testing.T) {
 	s.Handle(messages.WatchAgain{})
 	s.Handle(messages.SubmitAgain{})
 	// The tracker may have got a drop before it knew the waiter.
-	if len(s.watches) != 2 || len(s.watches[1].IDs) != 1 || len(s.submitted) != 3 {
+	if len(s.watches) != 2 || len(s.watches[1].IDs) != 1 || len(s.submissions) != 3 {
 		t.Errorf("watches %+v, submitted %d times, want the watch twice, and the submission once more for each",
-			s.watches, len(s.submitted))
+			s.watches, len(s.submissions))
 	}
 	e := executed("x", 1, "a")
 	e.Outcome.ID = s.o.Wait.Hash
 	s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{e}})
 	s.Handle(messages.WatchAgain{})
 	s.Handle(messages.SubmitAgain{})
-	if last := s.watches[len(s.watches)-1]; len(last.IDs) != 1 || last.IDs[0] != s.o.Wait.Hash || len(s.submitted) != 3 {
+	if last := s.watches[len(s.watches)-1]; len(last.IDs) != 1 || last.IDs[0] != s.o.Wait.Hash || len(s.submissions) != 3 {
 		t.Errorf("watch %+v, submitted %d times, want the transaction alone, because earlier outcomes may be invalid", last,
-			len(s.submitted))
+			len(s.submissions))
 	}
 	s.o.Ledger.(memLedger)[s.o.Wait.Hash] = e
 	s.Handle(messages.Progress{Watched: true, At: position(1, 0)})
 	last := s.watches[len(s.watches)-1]
 	if len(last.IDs) != 1 || last.IDs[0] != id("a") || len(last.Executed) != 1 || last.Executed[0] != 1 ||
-		len(s.submitted) != 3 {
+		len(s.submissions) != 3 {
 		t.Errorf("watch %+v, submitted %d times, want the receipt and the block that is not final, and no submission",
-			last, len(s.submitted))
+			last, len(s.submissions))
 	}
 }
 
@@ -591,15 +598,15 @@ func TestReplacedBranchOutcomesAreDropped(t *testing.T) {
 			s.Handle(messages.Submitted{Pooled: true})
 			s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{of(executed("x", 1, "a"))}})
 			s.Handle(messages.Progress{At: position(2, 0), Executed: []messages.Executed{executed("a", 2)}})
-			before := len(s.submitted)
+			before := len(s.submissions)
 			s.Handle(messages.WatchAgain{})
 			s.Handle(messages.Progress{Watched: true, At: position(6, 4)})
 			if len(s.answers) != 0 {
 				t.Fatalf("%v, submitted %v: %+v, and no block has it", until, m.Submit, s.answers)
 			}
-			if m.Submit && len(s.submitted) != before+1 {
+			if m.Submit && len(s.submissions) != before+1 {
 				t.Errorf("%v: a pool may have dropped it unheard, and it is submitted %d times more", until,
-					len(s.submitted)-before)
+					len(s.submissions)-before)
 			}
 			found := false
 			for _, w := range s.watches[1:] {
@@ -641,8 +648,8 @@ func TestDropsOfOtherCopiesAreIgnored(t *testing.T) {
 	s.Handle(messages.Progress{Dropped: full, Nth: 2})
 	s.Handle(messages.Submitted{Pooled: true, Drops: 2})
 	s.Handle(messages.Progress{Watched: true})
-	if len(s.answers) != 0 || len(s.submitted) != 2 {
-		t.Fatalf("a drop while it is sent again: %+v, submitted %d times", s.answers, len(s.submitted))
+	if len(s.answers) != 0 || len(s.submissions) != 2 {
+		t.Fatalf("a drop while it is sent again: %+v, submitted %d times", s.answers, len(s.submissions))
 	}
 	s.Handle(messages.Progress{Dropped: full, Nth: 3})
 	s.Handle(messages.Progress{Watched: true})

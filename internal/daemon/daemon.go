@@ -127,7 +127,6 @@ type Daemon struct {
 	tap             func(tcp.Tapped)
 	libp2p          libp2p.Metrics
 	libp2pTransport atomic.Pointer[libp2p.Transport] // transport of the running network actor; nil: none
-	listened        bool                             // the network actor has used its first listener
 	stop            context.CancelFunc
 	control         *control                   // nil: the system has no Unix sockets
 	bootstrap       *bootstrapFolder           // nil: the node does no state sync

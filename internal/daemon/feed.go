@@ -49,7 +49,7 @@ func (h *Daemon) openFeeds(sources []blockfeed.Source, track engine.Track, no *n
 			h.log.WithError(err).WithField("peer", feed).Warn(what)
 		},
 	})
-	no.Net = node.Net{Refused: f.Refused, ChunkRefused: f.ChunkRefused, Wanted: f.Wanted, ChunksWanted: f.ChunksWanted}
+	no.Net = f
 	h.feeds = f
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/net/libp2p"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -63,40 +64,11 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	}
 	h.front = &network.Status{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0 || h.Engine.GenesisOnly(), Log: h.log, FirstMet: h.onFirstPeer}
 	o := &network.Options{
-		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Remember: h.storePeers, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
-		Sync:   blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
-		States: statesync.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
-		Route:  network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
-		Listen: func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
-			on, addr, again := l, l.Addr().String(), h.listened
-			h.listened = true
-			now := nc
-			now.Known = h.loadPeers()
-			if c.Transport == config.OverLibp2p {
-				_ = l.Close()
-				on = nil
-			} else if again { // listen again, because the first listener is closed
-				var err error
-				if on, err = tcp.Bind(addr); err != nil {
-					return nil, err
-				}
-			}
-			if over == nil {
-				t := tcp.New(on, now, deliver, verify)
-				t.Tap = h.tap
-				return t, nil
-			}
-			way, err := h.listenLibp2p(over)
-			if err != nil {
-				if on != nil {
-					_ = on.Close()
-				}
-				return nil, err
-			}
-			t := tcp.NewOver(on, way, now, deliver, verify)
-			t.Tap = h.tap
-			return t, nil
-		},
+		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
+		Sync:     blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
+		States:   statesync.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
+		Route:    network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
+		Listener: &peerListener{h: h, c: nc, transport: c.Transport, l: l, over: over},
 	}
 	if k := hm.ValidatorKey; k != nil {
 		o.Account, o.Key = k.AccountID, k.SecretKey
@@ -110,6 +82,52 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	}
 	return o, nil
 }
+
+// peerListener implements network.Listener.
+type peerListener struct {
+	h         *Daemon
+	c         near.Config
+	transport string
+	l         net.Listener    // the first listener; closed after the first host has ended
+	over      *libp2p.Options // nil: no libp2p
+	again     bool            // true: l was used
+}
+
+// Listen implements network.Listener.
+func (p *peerListener) Listen(deliver func(near.Deliver),
+	verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
+	on, again := p.l, p.again
+	p.again = true
+	now := p.c
+	now.Known = p.h.loadPeers()
+	if p.transport == config.OverLibp2p {
+		_ = p.l.Close()
+		on = nil
+	} else if again { // listen again, because the first listener is closed
+		var err error
+		if on, err = tcp.Bind(p.l.Addr().String()); err != nil {
+			return nil, err
+		}
+	}
+	if p.over == nil {
+		t := tcp.New(on, now, deliver, verify)
+		t.Tap = p.h.tap
+		return t, nil
+	}
+	way, err := p.h.listenLibp2p(p.over)
+	if err != nil {
+		if on != nil {
+			_ = on.Close()
+		}
+		return nil, err
+	}
+	t := tcp.NewOver(on, way, now, deliver, verify)
+	t.Tap = p.h.tap
+	return t, nil
+}
+
+// Remember implements network.Listener.
+func (p *peerListener) Remember(list []wire.PeerInfo) { p.h.storePeers(list) }
 
 // signedFile is the name of the validator's signing journal. The journal is in the data folder,
 // since a journal belongs to the chain that is stored there.

@@ -117,6 +117,16 @@ func (p *recordedPeer) answer(d *near.Deliver) {
 	}
 }
 
+// listenFunc implements network.Listener, and stores no peers.
+type listenFunc func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
+
+func (f listenFunc) Listen(deliver func(near.Deliver),
+	verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
+	return f(deliver, verify)
+}
+
+func (f listenFunc) Remember([]wire.PeerInfo) {}
+
 // TestNodeFollowsRecordedNeards: a node whose only peer answers with recorded messages of neards
 // follows their chain from the genesis to the end. The bytes of each block are equal, and the
 // states are those that the next block's chunks name.
@@ -134,10 +144,10 @@ func TestNodeFollowsRecordedNeards(t *testing.T) {
 		Engine: e, Mode: production.Manual, Mempool: txpool.Limits{Transactions: 1000, Bytes: 10 << 20, KeyTransactions: 100},
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Network: &peers.Options{Peer: key.PublicKey(), Status: front, Random: rand.IntN,
-			Listen: func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
+			Listener: listenFunc(func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
 				return tcp.New(l, near.Config{Key: key, Genesis: wire.GenesisID{ChainID: e.Chain().ID, Hash: e.Genesis().Hash}, Version: 86, Oldest: 83,
 					Boot: []wire.PeerInfo{boot}, Draw: rand.IntN}, deliver, verify), nil
-			}},
+			})},
 	})
 	if err != nil {
 		t.Fatal(err)

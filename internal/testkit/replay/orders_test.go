@@ -173,29 +173,28 @@ func (p *peer) wake() {
 	}
 }
 
-func (p *peer) net() node.Net {
-	return node.Net{
-		Refused:      func(m messages.BlockRefused) { p.refuse(m.Err) },
-		ChunkRefused: func(m messages.ChunkRefused) { p.refuse(m.Err) },
-		Wanted: func(m messages.BlockWanted) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if b := p.recordedChain.blocks[m.Hash]; b != nil {
-				p.blocks++
-				p.asked = append(p.asked, messages.BlockReceived{Block: b, From: "asked"})
-				p.wake()
-			}
-		},
-		ChunksWanted: func(m messages.ChunksWanted) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			for _, c := range m.Chunks {
-				p.chunks++
-				p.asked = append(p.asked, messages.ChunkReceivedAlone{Chunk: p.body(c), From: "asked"})
-			}
-			p.wake()
-		},
+// Refused and the next three methods implement messages.NetworkSender.
+func (p *peer) Refused(m messages.BlockRefused)      { p.refuse(m.Err) }
+func (p *peer) ChunkRefused(m messages.ChunkRefused) { p.refuse(m.Err) }
+
+func (p *peer) Wanted(m messages.BlockWanted) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b := p.recordedChain.blocks[m.Hash]; b != nil {
+		p.blocks++
+		p.asked = append(p.asked, messages.BlockReceived{Block: b, From: "asked"})
+		p.wake()
 	}
+}
+
+func (p *peer) ChunksWanted(m messages.ChunksWanted) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range m.Chunks {
+		p.chunks++
+		p.asked = append(p.asked, messages.ChunkReceivedAlone{Chunk: p.body(c), From: "asked"})
+	}
+	p.wake()
 }
 
 func (p *peer) refuse(err error) {
@@ -327,7 +326,7 @@ func follow(t *testing.T, rec *Recording, name string, tape *recordedChain, rand
 	accepted := map[primitives.Hash]bool{r.e.Genesis().Hash: true}
 	forks, steps := 0, 0
 	p.n, err = node.Start(node.Options{
-		Engine: r.e, Mode: production.Manual, Net: p.net(),
+		Engine: r.e, Mode: production.Manual, Net: p,
 		Delays:  doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Mempool: txpool.Limits{Transactions: 1000, Bytes: 1 << 20, KeyTransactions: 100},
 		Observe: func(m *messages.BlockAccepted) {
