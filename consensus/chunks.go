@@ -149,7 +149,7 @@ func (n *Node) storedChunk(hash primitives.Hash) *primitives.Chunk {
 	if c := n.complete[hash]; c != nil {
 		return c
 	}
-	places, err := n.e.Store().FindChunk(hash)
+	places, err := n.e.Store().Find().Chunk(hash)
 	if err != nil {
 		return nil
 	}

@@ -175,7 +175,7 @@ func (e *Engine) abandonInFlight() []*inFlightBlock {
 func (e *Engine) runPipeline() {
 	q := &e.pipeline
 	for {
-		room := e.store.AwaitDiskSpace()
+		room := e.store.DiskSpace().Await()
 		q.mu.Lock()
 		next := slices.Clone(q.list[q.done:])
 		if len(next) == 0 || q.err != nil {

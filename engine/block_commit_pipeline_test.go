@@ -221,7 +221,7 @@ func TestCommitOnFullDiskCanBeRetried(t *testing.T) {
 func TestFullDiskAbandonsInFlightBlocks(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	left := limitSpace(n.disk)
-	n.store.CancelSpaceWaits() // as while a node stops
+	n.store.DiskSpace().CancelWaits() // as while a node stops
 	for round := range 12 {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
 		nodes := n.nodes()
@@ -280,7 +280,7 @@ func TestInFlightBlocksWaitForDiskSpace(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	left := limitSpace(n.disk)
 	full, free := make(chan struct{}), make(chan struct{})
-	n.store.WatchDiskSpace(func(f *storage.Full) {
+	n.store.DiskSpace().Watch(func(f *storage.Full) {
 		if f != nil {
 			close(full)
 		} else {

@@ -81,7 +81,7 @@ func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primit
 // FindChunk returns the stored chunk with this hash; It returns nil if the store lacks the chunk or
 // the chunk cannot be read.
 func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
-	places, err := e.store.FindChunk(hash)
+	places, err := e.store.Find().Chunk(hash)
 	if err != nil {
 		return nil
 	}

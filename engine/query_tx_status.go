@@ -50,7 +50,7 @@ func (q *Transactions) outcomeFrom(
 	id primitives.Hash,
 	from primitives.Height,
 ) (view.OutcomeProof, storage.Place, error) {
-	places, err := q.store.FindOutcomeFrom(id, from)
+	places, err := q.store.Find().OutcomeFrom(id, from)
 	if err != nil {
 		return view.OutcomeProof{}, storage.Place{}, err
 	}
@@ -112,7 +112,7 @@ func decodeOutcome(o *storage.Outcome) (primitives.OutcomeWithID, error) {
 // Transaction returns a transaction of the canonical chain, and the transaction's place in the
 // store. It returns ErrUnknown if there is no such transaction.
 func (q *Transactions) Transaction(hash primitives.Hash) (*primitives.SignedTransaction, storage.Place, error) {
-	places, err := q.store.FindTransaction(hash)
+	places, err := q.store.Find().Transaction(hash)
 	if err != nil {
 		return nil, storage.Place{}, err
 	}
@@ -133,7 +133,7 @@ func (q *Transactions) Transaction(hash primitives.Hash) (*primitives.SignedTran
 // Receipt returns a receipt of the canonical chain. It returns ErrUnknown if there is no such
 // receipt.
 func (q *Transactions) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
-	places, err := q.store.FindReceipt(id)
+	places, err := q.store.Find().Receipt(id)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (s *source) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	if !ok {
 		return s.q.Receipt(id)
 	}
-	places, err := s.q.store.FindReceiptOf(id, &by)
+	places, err := s.q.store.Find().ReceiptOf(id, &by)
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func TestStalledFinalityKeepsNewestInMemory(t *testing.T) {
 			if err != nil || string(got) != string(ch.Last()) {
 				t.Fatalf("%s: block %d: %x, %v", what, n, got, err)
 			}
-			at, err := s.FindOutcome(sh.Outcomes[0].ID)
+			at, err := s.Find().Outcome(sh.Outcomes[0].ID)
 			if err != nil || !slices.ContainsFunc(at, func(p Place) bool { return p.Block.Ref() == all[n].Ref && p.Canonical }) {
 				t.Fatalf("%s: outcome of block %d: %v, %v", what, n, at, err)
 			}

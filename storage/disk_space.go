@@ -48,8 +48,8 @@ type Full struct {
 	Reopen bool
 }
 
-// diskSpace is the state of a store regarding the room on its disk.
-type diskSpace struct {
+// DiskSpace is the state of a store regarding the room on its disk.
+type DiskSpace struct {
 	disk   disk
 	period time.Duration
 
@@ -57,8 +57,8 @@ type diskSpace struct {
 	full       *Full         // nil: no write was refused
 	need       int64         // size of the largest refused write in bytes
 	needReopen bool          // free space is not enough: the store must be opened again
-	noWait     bool          // writers do not wait: during an import, or after cancelWaits
-	canceled   bool          // cancelWaits was called
+	noWait     bool          // writers do not wait: during an import, or after CancelWaits
+	canceled   bool          // CancelWaits was called
 	syncErr    error         // error of a failed sync of the index, which then takes no more writes
 	room       chan struct{} // closed when full becomes nil, or noWait becomes true
 	released   bool          // room has been closed
@@ -68,8 +68,8 @@ type diskSpace struct {
 	watchMu    sync.Mutex // guarantees the order of the calls of watch
 }
 
-func newDiskSpace(d disk, period time.Duration) *diskSpace {
-	return &diskSpace{disk: d, period: period, noWait: true, closed: make(chan struct{})}
+func newDiskSpace(d disk, period time.Duration) *DiskSpace {
+	return &DiskSpace{disk: d, period: period, noWait: true, closed: make(chan struct{})}
 }
 
 // IsFull returns whether an error reports a disk without room: ENOSPC, EDQUOT or ErrFull.
@@ -77,8 +77,8 @@ func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, ErrFull)
 }
 
-// allowWaits makes writers wait for room from now on, unless cancelWaits was called.
-func (s *diskSpace) allowWaits() {
+// allowWaits makes writers wait for room from now on, unless CancelWaits was called.
+func (s *DiskSpace) allowWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noWait = s.canceled
@@ -88,7 +88,7 @@ func (s *diskSpace) allowWaits() {
 }
 
 // release wakes all waiters, once for each time that the disk was full. The caller holds mu.
-func (s *diskSpace) release() {
+func (s *DiskSpace) release() {
 	if !s.released {
 		s.released = true
 		close(s.room)
@@ -97,7 +97,7 @@ func (s *diskSpace) release() {
 
 // noteFull records that a write of need bytes found no room. shut is set if the result of previous
 // writes is unknown, so that the store must be opened again.
-func (s *diskSpace) noteFull(err error, need int64, shut bool) {
+func (s *DiskSpace) noteFull(err error, need int64, shut bool) {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
 	s.mu.Lock()
@@ -121,7 +121,7 @@ func (s *diskSpace) noteFull(err error, need int64, shut bool) {
 }
 
 // probeLoop probes the disk until there is room or the store is closed.
-func (s *diskSpace) probeLoop() {
+func (s *DiskSpace) probeLoop() {
 	tick := time.NewTicker(s.period)
 	defer tick.Stop()
 	for {
@@ -140,7 +140,7 @@ func (s *diskSpace) probeLoop() {
 }
 
 // endFull ends the full state, or sets Full.Reopen. endFull returns whether probing is done.
-func (s *diskSpace) endFull() bool {
+func (s *DiskSpace) endFull() bool {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
 	s.mu.Lock()
@@ -160,23 +160,9 @@ func (s *diskSpace) endFull() bool {
 	return true
 }
 
-// wait waits until there is room and returns true. wait returns false if waits are canceled before
-// there is room.
-func (s *diskSpace) wait() bool {
-	s.mu.Lock()
-	now, room := s.full, s.room
-	s.mu.Unlock()
-	if now != nil {
-		<-room
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.full == nil || !s.noWait
-}
-
 // retry calls f until f succeeds or fails for a reason other than a full disk. Before each
 // repetition it waits for room. need is the number of bytes that f writes. f must be repeatable.
-func (s *diskSpace) retry(need int64, f func() error) error {
+func (s *DiskSpace) retry(need int64, f func() error) error {
 	for {
 		s.mu.Lock()
 		hasty, err := s.noWait, s.syncErr
@@ -187,25 +173,15 @@ func (s *diskSpace) retry(need int64, f func() error) error {
 		if err = f(); err == nil || !IsFull(err) || hasty {
 			return err
 		}
-		if s.noteFull(err, need, false); !s.wait() {
+		if s.noteFull(err, need, false); !s.Await() {
 			return err
 		}
 	}
 }
 
-// cancelWaits ends all waits, present and future, with the error of the write.
-func (s *diskSpace) cancelWaits() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.canceled, s.noWait = true, true
-	if s.full != nil {
-		s.release()
-	}
-}
-
 // close cancels all waits and stops the probes.
-func (s *diskSpace) close() {
-	s.cancelWaits()
+func (s *DiskSpace) close() {
+	s.CancelWaits()
 	s.mu.Lock()
 	select {
 	case <-s.closed:
@@ -218,43 +194,63 @@ func (s *diskSpace) close() {
 
 // Full returns the state of a full disk. The bool is false if no write failed for lack of room.
 // Safe for concurrent use.
-func (s *Store) Full() (Full, bool) {
-	s.space.mu.Lock()
-	defer s.space.mu.Unlock()
-	if s.space.full == nil {
+func (s *DiskSpace) Full() (Full, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full == nil {
 		return Full{}, false
 	}
-	return *s.space.full, true
+	return *s.full, true
 }
 
-// WatchDiskSpace registers f, which is called when the disk becomes full, when there is room again
-// (with nil), and when Full.Reopen becomes true. WatchDiskSpace calls f at once if the disk is full
-// now. f must not block. A second call replaces f.
-func (s *Store) WatchDiskSpace(f func(*Full)) {
-	s.space.watchMu.Lock()
-	defer s.space.watchMu.Unlock()
-	s.space.mu.Lock()
-	s.space.watch = f
-	now := s.space.full
-	s.space.mu.Unlock()
+// Watch registers f, which is called when the disk becomes full, when there is room again (with
+// nil), and when Full.Reopen becomes true. Watch calls f at once if the disk is full now. f must
+// not block. A second call replaces f.
+func (s *DiskSpace) Watch(f func(*Full)) {
+	s.watchMu.Lock()
+	defer s.watchMu.Unlock()
+	s.mu.Lock()
+	s.watch = f
+	now := s.full
+	s.mu.Unlock()
 	if now != nil {
 		f(now)
 	}
 }
 
-// AwaitDiskSpace waits until the disk has room and returns true. AwaitDiskSpace returns true at
-// once if no write has failed for lack of room. It returns false if waits are canceled
-// (CancelSpaceWaits, Close), or if the store must be opened again. Safe for concurrent use.
-func (s *Store) AwaitDiskSpace() bool { return s.space.wait() }
+// Await waits until the disk has room and returns true. Await returns true at once if no write has
+// failed for lack of room. It returns false if waits are canceled (CancelWaits, Close of the
+// store), or if the store must be opened again. Safe for concurrent use.
+func (s *DiskSpace) Await() bool {
+	s.mu.Lock()
+	now, room := s.full, s.room
+	s.mu.Unlock()
+	if now != nil {
+		<-room
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.full == nil || !s.noWait
+}
 
-// CancelSpaceWaits ends all present and future waits for room with ErrFull, so that the node can
-// stop. CancelSpaceWaits has no effect while there is room.
-func (s *Store) CancelSpaceWaits() { s.space.cancelWaits() }
+// CancelWaits ends all present and future waits for room with the error of the write, which is
+// ErrFull, so that the node can stop. CancelWaits has no effect while there is room.
+func (s *DiskSpace) CancelWaits() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.canceled, s.noWait = true, true
+	if s.full != nil {
+		s.release()
+	}
+}
+
+// DiskSpace returns the watch over the room on the store's disk.
+func (s *Store) DiskSpace() *DiskSpace { return s.space }
 
 // waitingFiles wraps the files of an index: a write to a full disk waits for room.
 type waitingFiles struct {
 	lstorage.Storage
-	space *diskSpace
+	space *DiskSpace
 }
 
 // Create makes a file, and waits while the disk is full. During this wait, as during writes,
@@ -282,7 +278,7 @@ func (p waitingFiles) Rename(from, to lstorage.FileDesc) error {
 
 type waitingWriter struct {
 	lstorage.Writer
-	space *diskSpace
+	space *DiskSpace
 }
 
 // Write writes b. If the disk fills up, Write waits for room and continues after the part that was

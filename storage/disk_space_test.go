@@ -187,7 +187,7 @@ func (c *fullChain) open() (*Store, chan *Full) {
 		c.t.Fatal(err)
 	}
 	events := make(chan *Full, 1024)
-	s.WatchDiskSpace(func(f *Full) { events <- f })
+	s.DiskSpace().Watch(func(f *Full) { events <- f })
 	return s, events
 }
 
@@ -211,7 +211,7 @@ func (c *fullChain) grow(upto primitives.Height) {
 					c.full = nil
 				}
 				if e != nil && e.Reopen {
-					s.CancelSpaceWaits()
+					s.DiskSpace().CancelWaits()
 				}
 			}
 		}
@@ -251,13 +251,13 @@ func (c *fullChain) write(s *Store, rng *rand.Rand, upto primitives.Height) (aga
 			case !errors.Is(err, ErrFull):
 				c.t.Errorf("commit: %v, want ErrFull", err)
 				return false
-			case !s.AwaitDiskSpace():
+			case !s.DiskSpace().Await():
 				return true
 			}
 		}
 		if due, ok := s.FlatHeadDue(); ok {
 			if err := s.AdvanceFlatHead(due, nil); errors.Is(err, ErrFull) {
-				for s.AwaitDiskSpace() { // CancelSpaceWaits comes when there is room
+				for s.DiskSpace().Await() { // CancelWaits comes when there is room
 					time.Sleep(time.Millisecond)
 				}
 				return true
@@ -300,7 +300,7 @@ func TestFullDiskAtAnyStepLosesNothing(t *testing.T) {
 		c := &fullChain{t: t, disk: d, from: from}
 		c.full = func(s *Store, acked primitives.Height) {
 			what := fmt.Sprintf("step %d, %s", from, d.first())
-			if now, ok := s.Full(); !ok || !errors.Is(now.Err, ErrFull) || !errors.Is(now.Err, errno) || now.Since.IsZero() {
+			if now, ok := s.DiskSpace().Full(); !ok || !errors.Is(now.Err, ErrFull) || !errors.Is(now.Err, errno) || now.Since.IsZero() {
 				t.Errorf("%s: the store says %+v, %v of its disk", what, now, ok)
 			}
 			checkReads(t, s, what, acked)
@@ -349,7 +349,7 @@ func readFull(t *testing.T, files map[string]string, what string, acked primitiv
 		t.Errorf("%s: open on a full disk: %v", what, err)
 		return
 	}
-	now, ok := s.Full()
+	now, ok := s.DiskSpace().Full()
 	if !ok || now.Reopen || !errors.Is(now.Err, ErrFull) {
 		t.Errorf("%s: opened on a full disk: %+v, %v", what, now, ok)
 	}
@@ -360,7 +360,7 @@ func readFull(t *testing.T, files map[string]string, what string, acked primitiv
 		t.Errorf("%s: commit to a folder that is read: %v, want ErrFull", what, err)
 	}
 	reopen := make(chan struct{})
-	s.WatchDiskSpace(func(f *Full) {
+	s.DiskSpace().Watch(func(f *Full) {
 		if f != nil && f.Reopen {
 			close(reopen)
 		}
@@ -432,7 +432,7 @@ func TestBrokenDiskIsNotFull(t *testing.T) {
 				}
 			}
 		}
-		if now, ok := s.Full(); ok || errors.Is(err, ErrFull) || !errors.Is(err, syscall.EIO) {
+		if now, ok := s.DiskSpace().Full(); ok || errors.Is(err, ErrFull) || !errors.Is(err, syscall.EIO) {
 			t.Errorf("step %d, %s: %v; full: %+v, %v", from, d.first(), err, now, ok)
 		}
 		d.room()
@@ -446,7 +446,7 @@ func TestBrokenDiskIsNotFull(t *testing.T) {
 func TestFullDiskAtOpenEndsWaitOnce(t *testing.T) {
 	s := newDiskSpace(NewMemDisk(), time.Hour)
 	s.noteFull(ErrFull, 1, false)
-	if s.wait() {
+	if s.Await() {
 		t.Error("wait blocks while the store is opened")
 	}
 	s.allowWaits()
@@ -455,10 +455,10 @@ func TestFullDiskAtOpenEndsWaitOnce(t *testing.T) {
 		t.Error("the end of the wait is reported before there is space")
 	default:
 	}
-	s.cancelWaits()
-	s.cancelWaits()
-	if s.wait() {
-		t.Error("wait returns true after cancelWaits")
+	s.CancelWaits()
+	s.CancelWaits()
+	if s.Await() {
+		t.Error("Await returns true after CancelWaits")
 	}
 	s.close()
 }

@@ -47,4 +47,25 @@
 // shard_catchup.go, shard_untrack.go). Garbage collection (gc.go) works without reading records.
 // Headers that are ahead of the blocks are in no record: their rows are written in synced batches
 // of their own (block_headers.go).
+//
+// # Parts
+//
+// These types own their data, and Store holds each in one field or makes it on request:
+//
+//	DiskSpace     room on the disk, waits for room (disk_space.go)
+//	Finder        places of transactions, receipts, outcomes and chunks by ID (lookup.go)
+//	LogReader     records of the log in their order, and their check (log_ship.go)
+//	collection    one call of CollectGarbage (gc.go)
+//	staleState    the stale index (index_stale.go)
+//	snapshotPool  the newest snapshot of the index, and its cursors (index_snapshot.go)
+//	bucketList    the list of history buckets (history_bucket.go)
+//
+// Functions that read or write only rows take the index as an argument.
+//
+// The other 140 methods of Store stay together for three reasons. They publish one value, the view,
+// which readers load once. They hold indexMu, commitMu or both in one order. Each of their writes to
+// the index is a step whose number must follow that of the step before (index_sequence.go).
+// State snapshots and staged shards have rows of their own, but take both the locks and steps: as
+// parts, each would need an interface with most of what Store hides now. The recovery and the import
+// build the very fields that a part would receive.
 package storage

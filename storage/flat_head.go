@@ -264,7 +264,7 @@ func (s *Store) writeHistory(v *view, chain []*pendingBlock,
 		}
 	}
 	put := func(c *Column[placeKey, Nothing], k pointer) {
-		c.Put(batch, placeKey{s.bucketOf(k.height), k}, &Nothing{})
+		c.Put(batch, placeKey{s.buckets.of(k.height), k}, &Nothing{})
 		flush(historyBatch)
 	}
 	before, err := s.bodyOf(base, false)
@@ -277,7 +277,7 @@ func (s *Store) writeHistory(v *view, chain []*pendingBlock,
 		if derr != nil {
 			return nil, derr
 		}
-		resident, bucket := p.body.Load() != nil, s.bucketOf(p.ref.Height)
+		resident, bucket := p.body.Load() != nil, s.buckets.of(p.ref.Height)
 		for j := range d.keys {
 			k := &d.keys[j]
 			if v.skips(k.shard, p.ref.Height) {
@@ -300,10 +300,10 @@ func (s *Store) writeHistory(v *view, chain []*pendingBlock,
 		return nil, err
 	}
 	splits := chain[0].entry.head.Splits
-	if err := s.copyRows(splits); err != nil {
+	if err := copyRows(s.db, splits); err != nil {
 		return nil, err
 	}
-	if err := s.copyFrontier(splits, changes); err != nil {
+	if err := copyFrontier(s.db, splits, changes); err != nil {
 		return nil, err
 	}
 	return last, s.step(batch) // step also syncs the earlier pieces
@@ -357,7 +357,7 @@ func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, 
 }
 
 // eachReceipt calls f for the pointers to receipts and origins. Nearly all receipts are executed by
-// the block that made them or by the next block. Such receipts need no pointer, since FindReceipt
+// the block that made them or by the next block. Such receipts need no pointer, since Finder.Receipt
 // searches the block of the outcome and its parent. The index of a pointer is even for outgoing
 // receipts. Odd indices count through local receipts, delayed receipts and origins (see
 // receiptPlace).

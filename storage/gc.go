@@ -69,26 +69,33 @@ func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 		return GCResult{}, s.fail(err)
 	}
 	v := s.view.Load()
-	done := GCResult{Tail: v.tail}
-	stop, err := s.gcLimit(max(o.KeepEpochs, MinKeptEpochs), o.From)
+	c := collection{s: s, o: o, done: GCResult{Tail: v.tail}}
+	stop, err := c.limit()
 	if err != nil || v.empty {
-		return done, err
+		return c.done, err
 	}
-	if err := s.collectBlocks(&done, stop, o); err != nil {
-		return done, err
+	if err := c.blocks(stop); err != nil {
+		return c.done, err
 	}
-	more, err := s.dropBuckets(receiptsTail(done.Tail))
-	done.More = done.More || more
-	return done, err
+	more, err := s.dropBuckets(receiptsTail(c.done.Tail))
+	c.done.More = c.done.More || more
+	return c.done, err
 }
 
-// collectBlocks raises the tail, at most to stop.
-func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOptions) error {
-	v := s.view.Load()
-	var batch Batch
+// collection is one call of CollectGarbage, which holds indexMu.
+type collection struct {
+	s     *Store
+	o     GCOptions
+	done  GCResult
+	batch Batch // deletions of the removed blocks
+}
+
+// blocks raises the tail, at most to stop.
+func (c *collection) blocks(stop primitives.Height) error {
+	v := c.s.view.Load()
 	height := v.tail
-	for end := v.tail + primitives.Height(max(o.MaxHeights, 1)); height < min(stop, end) && batch.Size() < collectBatch; {
-		n, young, err := s.collectHeight(&batch, height, o.Before)
+	for end := v.tail + primitives.Height(max(c.o.MaxHeights, 1)); height < min(stop, end) && c.batch.Size() < collectBatch; {
+		n, young, err := c.height(height)
 		if err != nil {
 			return err
 		}
@@ -96,62 +103,63 @@ func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOption
 			stop = height
 			break
 		}
-		done.Blocks += n
+		c.done.Blocks += n
 		height++
 	}
 	if height == v.tail {
 		return nil
 	}
-	if err := s.dropEntries(&batch, v.tail, height); err != nil {
+	if err := c.dropEntries(v.tail, height); err != nil {
 		return err
 	}
-	if err := s.collectShards(&batch, height); err != nil {
+	if err := c.shards(height); err != nil {
 		return err
 	}
-	putCell(&batch, cellTail, Uint64(height))
+	putCell(&c.batch, cellTail, Uint64(height))
 	// Publish the tail first: a reader that then misses a row, even one that reads an older
 	// snapshot, finds that the tail has passed the height.
-	s.commitMu.Lock()
-	next := *s.view.Load()
+	c.s.commitMu.Lock()
+	next := *c.s.view.Load()
 	next.tail = height
-	s.view.Store(&next)
-	s.commitMu.Unlock()
-	if err := s.step(&batch); err != nil {
-		return s.fail(err)
+	c.s.view.Store(&next)
+	c.s.commitMu.Unlock()
+	if err := c.s.step(&c.batch); err != nil {
+		return c.s.fail(err)
 	}
-	done.Tail, done.More = height, height < stop
-	s.cache.clear()
-	s.recent.clear()
-	return s.dropSegments(height)
+	c.done.Tail, c.done.More = height, height < stop
+	c.s.cache.clear()
+	c.s.recent.clear()
+	return c.dropSegments(height)
 }
 
-// gcLimit returns the lowest height that must be kept. The result is the height of the last block
+// limit returns the lowest height that must be kept. The result is the height of the last block
 // before the oldest kept epoch (nearcore chain/chain/src/garbage_collection.rs:239), or a lower
 // height that a catchup or a state snapshot needs. 0 means that nothing may be removed.
-func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, error) {
+func (c *collection) limit() (primitives.Height, error) {
+	keep, from := max(c.o.KeepEpochs, MinKeptEpochs), c.o.From
 	var first []primitives.Height
-	err := epochFirst.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
+	err := epochFirst.Scan(c.s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
 		first = append(first, heightOf(key))
 		return true
 	})
 	if err != nil || len(first) < keep {
 		return 0, err
 	}
-	before, err := s.parentAt(first[len(first)-keep])
+	before, err := c.parentAt(first[len(first)-keep])
 	if err != nil {
 		return 0, err
 	}
-	stop := min(before, s.flatHead.Block.Height)
+	stop := min(before, c.s.flatHead.Block.Height)
 	if from > 0 {
 		stop = min(stop, from)
 	}
 	// A shard that is catching up needs the blocks from its current block on.
-	for _, c := range s.view.Load().shards {
-		if !c.Untracked && !c.InSync {
-			stop = min(stop, c.At.Height)
+	for _, x := range c.s.view.Load().shards {
+		if !x.Untracked && !x.InSync {
+			stop = min(stop, x.At.Height)
 		}
 	}
-	err = stateSnapshots.Scan(s.db, nil, nil, func(key []byte, _ snapshotCell) bool { // the lowest height comes first
+	err = stateSnapshots.Scan(c.s.db, nil, nil, func(key []byte, _ snapshotCell) bool { // the lowest height comes first
 		stop = min(stop, heightOf(key))
 		return false
 	})
@@ -160,24 +168,24 @@ func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, er
 
 // parentAt returns the height of the parent of the canonical block at a height. The parent itself
 // may be collected.
-func (s *Store) parentAt(height primitives.Height) (primitives.Height, error) {
-	hash, err := blockHeight.Get(s.db, height)
+func (c *collection) parentAt(height primitives.Height) (primitives.Height, error) {
+	hash, err := blockHeight.Get(c.s.db, height)
 	if err != nil {
 		return 0, err
 	}
-	e, err := s.entry(BlockRef{height, hash})
+	e, err := c.s.entry(BlockRef{height, hash})
 	if err != nil {
 		return 0, err
 	}
 	return e.head.Prev.Height, nil
 }
 
-// collectHeight adds to batch the deletions of the blocks at a height. collectHeight leaves the
+// height adds to the batch the deletions of the blocks at a height. height leaves the
 // entries of the blocks to dropEntries. young is true if a block is too recent to be removed.
-func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uint64) (n int, young bool, err error) {
+func (c *collection) height(height primitives.Height) (n int, young bool, err error) {
 	var all []entry
 	lo := appendHeight(nil, height)
-	err = entries.Scan(s.db, lo, PrefixEnd(lo), func(_ []byte, e entry) bool {
+	err = entries.Scan(c.s.db, lo, PrefixEnd(lo), func(_ []byte, e entry) bool {
 		all = append(all, e)
 		return true
 	})
@@ -185,11 +193,11 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 		return 0, false, err
 	}
 	for i := range all {
-		if all[i].head.Timestamp >= before {
+		if all[i].head.Timestamp >= c.o.Before {
 			return 0, true, nil
 		}
 	}
-	canonical, err := blockHeight.Get(s.db, height)
+	canonical, err := blockHeight.Get(c.s.db, height)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return 0, false, err
 	}
@@ -200,11 +208,11 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 		}
 		n++
 		if e.head.Ref.Hash == canonical {
-			if err := s.dropCanonicalNames(batch, &e.head); err != nil {
+			if err := c.dropCanonicalNames(&e.head); err != nil {
 				return n, false, err
 			}
 		}
-		dropNames(batch, &e.head)
+		dropNames(&c.batch, &e.head)
 	}
 	return n, false, nil
 }
@@ -222,31 +230,31 @@ func dropNames(batch *Batch, h *head) {
 // dropCanonicalNames removes the rows that a canonical block got when the flat head passed it. The
 // block's rows in Undo and the pointers to the block's content are removed with their history
 // bucket.
-func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
-	blockHeight.Delete(batch, h.Ref.Height)
-	collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
-	blockOrdinal.Delete(batch, h.Ordinal)
+func (c *collection) dropCanonicalNames(h *head) error {
+	blockHeight.Delete(&c.batch, h.Ref.Height)
+	collected.Put(&c.batch, h.Ref.Height, &h.Ref.Hash)
+	blockOrdinal.Delete(&c.batch, h.Ordinal)
 	// The light client's view of an epoch is requested by the hash of a block of the epoch before,
 	// and no such block is left. All other data of the epoch stays, since clients can request it by
 	// epoch ID at any time.
-	if epoch, err := epochFirst.Get(s.db, h.Ref.Height); err == nil {
-		EpochLightClientBlock.Delete(batch, epoch)
-		epochFirst.Delete(batch, h.Ref.Height)
+	if epoch, err := epochFirst.Get(c.s.db, h.Ref.Height); err == nil {
+		EpochLightClientBlock.Delete(&c.batch, epoch)
+		epochFirst.Delete(&c.batch, h.Ref.Height)
 	} else if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	if !s.hasCatchup.Load() {
+	if !c.s.hasCatchup.Load() {
 		return nil
 	}
-	catchup, err := s.catchupEntries(h.Ref)
+	catchup, err := c.s.catchupEntries(h.Ref)
 	if err != nil {
 		return err
 	}
 	for _, e := range catchup {
-		dropNames(batch, &head{Ref: h.Ref, Shards: e.head.Shards})
+		dropNames(&c.batch, &head{Ref: h.Ref, Shards: e.head.Shards})
 	}
 	lo := append([]byte{catchupRecords.id}, appendRef(nil, h.Ref)...)
-	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
+	return deleteRange(c.s.db, &c.batch, lo, PrefixEnd(lo))
 }
 
 // receiptsTail returns the lowest height whose receipts a block at or above the tail may process.
@@ -254,9 +262,9 @@ func receiptsTail(tail primitives.Height) primitives.Height { return tail - min(
 
 // dropEntries removes the entries of heights whose receipts no chunk above the new tail can refer
 // to.
-func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) error {
+func (c *collection) dropEntries(oldTail, newTail primitives.Height) error {
 	var begin Uint64
-	if _, err := getCell(s.db, cellBegin, &begin); err != nil {
+	if _, err := getCell(c.s.db, cellBegin, &begin); err != nil {
 		return err
 	}
 	from := receiptsTail(oldTail)
@@ -264,20 +272,20 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 	if primitives.Height(begin) > receiptsTail(oldTail) {
 		from = 0
 	}
-	return entries.Scan(s.db, appendHeight(nil, from), appendHeight(nil, receiptsTail(newTail)),
+	return entries.Scan(c.s.db, appendHeight(nil, from), appendHeight(nil, receiptsTail(newTail)),
 		func(_ []byte, e entry) bool {
 			h := &e.head
 			if h.Prev.IsZero() {
 				return true
 			}
-			entries.Delete(batch, h.Ref)
-			// collectHeight deletes these rows only for blocks from begin on
+			entries.Delete(&c.batch, h.Ref)
+			// height deletes these rows only for blocks from begin on
 			if h.Ref.Height < primitives.Height(begin) {
-				dropNames(batch, h)
-				blockHeight.Delete(batch, h.Ref.Height)
-				blockOrdinal.Delete(batch, h.Ordinal)
-				epochFirst.Delete(batch, h.Ref.Height)
-				collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
+				dropNames(&c.batch, h)
+				blockHeight.Delete(&c.batch, h.Ref.Height)
+				blockOrdinal.Delete(&c.batch, h.Ordinal)
+				epochFirst.Delete(&c.batch, h.Ref.Height)
+				collected.Put(&c.batch, h.Ref.Height, &h.Ref.Hash)
 			}
 			return true
 		})
@@ -285,14 +293,14 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 
 // dropSegments removes the log segments that hold nothing above the tail, except the first segment,
 // which has the genesis.
-func (s *Store) dropSegments(tail primitives.Height) error {
-	if s.segmentHolds > 0 {
+func (c *collection) dropSegments(tail primitives.Height) error {
+	if c.s.segmentHolds > 0 {
 		return nil // a running backup still copies segments, so the next call removes them
 	}
 	var gone []uint32
-	err := segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
+	err := segments.Scan(c.s.db, nil, nil, func(key []byte, info segmentInfo) bool {
 		n := segmentNumber(key)
-		if n >= s.flatHead.From.Segment {
+		if n >= c.s.flatHead.From.Segment {
 			return false
 		}
 		if n > 0 && info.Highest+ReceiptsReach < tail {
@@ -305,12 +313,12 @@ func (s *Store) dropSegments(tail primitives.Height) error {
 	}
 	var batch Batch
 	for _, n := range gone {
-		if err := s.log.remove(n); err != nil {
+		if err := c.s.log.remove(n); err != nil {
 			return err
 		}
 		segments.Delete(&batch, n)
 	}
 	// If the process ends before this write, the next call removes the files again. A file that is
 	// already absent is no error.
-	return s.fail(s.step(&batch))
+	return c.s.fail(c.s.step(&batch))
 }

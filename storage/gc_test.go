@@ -167,7 +167,7 @@ func TestCollectReadsNoRecords(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for _, ref := range refs[1 : blocks-5] {
-			for _, find := range []func(primitives.Hash) ([]Place, error){s.FindOutcome, s.FindReceipt, s.FindTransaction} {
+			for _, find := range []func(primitives.Hash) ([]Place, error){s.Find().Outcome, s.Find().Receipt, s.Find().Transaction} {
 				for _, kind := range []string{"id", "receipt", "loose"} {
 					got, err := find(hashOf(kind, ref.Height, 3))
 					if kind == "receipt" && ref.Height+1 == tail {
@@ -179,11 +179,11 @@ func TestCollectReadsNoRecords(t *testing.T) {
 				}
 			}
 			if ref.Height+1 == tail { // the tail's chunk has brought it
-				if got, err := s.FindReceipt(hashOf("receipt", ref.Height, 3)); err != nil || len(got) != 1 || got[0].Block.Ref() != ref {
+				if got, err := s.Find().Receipt(hashOf("receipt", ref.Height, 3)); err != nil || len(got) != 1 || got[0].Block.Ref() != ref {
 					t.Fatalf("receipt sent below the tail: %v, %v", got, err)
 				}
 			}
-			if got, err := s.FindOutcome(hashOf("id", ref.Height, 3)); ref.Height >= tail && (err != nil || len(got) != 1 || got[0].Block.Ref() != ref) {
+			if got, err := s.Find().Outcome(hashOf("id", ref.Height, 3)); ref.Height >= tail && (err != nil || len(got) != 1 || got[0].Block.Ref() != ref) {
 				t.Fatalf("outcome of height %d: %v, %v", ref.Height, got, err)
 			}
 		}
@@ -236,7 +236,7 @@ func BenchmarkFindOutcome(b *testing.B) {
 	i, before := 0, cpuTime(b)
 	for b.Loop() {
 		i++
-		if got, err := s.FindOutcome(hashOf("id", 2+i%1990, i%100)); err != nil || len(got) != 1 {
+		if got, err := s.Find().Outcome(hashOf("id", 2+i%1990, i%100)); err != nil || len(got) != 1 {
 			b.Fatal(got, err)
 		}
 	}

@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"slices"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -49,21 +50,27 @@ func appendPlaceKey(b []byte, k placeKey) []byte {
 	return appendPointer(appendHeight(b, k.bucket), k.pointer)
 }
 
-// bucketOf returns the history bucket of a height.
-func (s *Store) bucketOf(height primitives.Height) primitives.Height {
-	all := s.bucketsFrom(height)
+// bucketList is the list of history buckets: their first heights, ascending. Only the holder of
+// indexMu changes the list.
+type bucketList struct {
+	atomic.Pointer[[]primitives.Height]
+}
+
+// of returns the history bucket of a height.
+func (b *bucketList) of(height primitives.Height) primitives.Height {
+	all := b.from(height)
 	if len(all) == 0 {
 		return 0
 	}
 	return all[0]
 }
 
-// bucketsFrom returns the bucket that contains a height and all buckets after that one, ascending.
-// A reader must call bucketsFrom after taking its snapshot and before checking the tail. This order
-// is safe because a bucket is published before it has rows, and is removed from the list only after
-// the tail has passed the bucket.
-func (s *Store) bucketsFrom(height primitives.Height) []primitives.Height {
-	all := *s.buckets.Load()
+// from returns the bucket that contains a height and all buckets after that one, ascending. A
+// reader must call from after taking its snapshot and before checking the tail. This order is safe
+// because a bucket is published before it has rows, and is removed from the list only after the
+// tail has passed the bucket.
+func (b *bucketList) from(height primitives.Height) []primitives.Height {
+	all := *b.Load()
 	n, found := slices.BinarySearch(all, height)
 	if !found && n > 0 {
 		n--
@@ -71,14 +78,14 @@ func (s *Store) bucketsFrom(height primitives.Height) []primitives.Height {
 	return all[n:]
 }
 
-// readBuckets reads the list of buckets when the store opens.
-func (s *Store) readBuckets() error {
+// read reads the list of buckets when the store opens.
+func (b *bucketList) read(db index) error {
 	var all []primitives.Height
-	err := historyBuckets.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
+	err := historyBuckets.Scan(db, nil, nil, func(key []byte, _ Nothing) bool {
 		all = append(all, heightOf(key))
 		return true
 	})
-	s.buckets.Store(&all)
+	b.Store(&all)
 	return err
 }
 
@@ -113,7 +120,7 @@ func (s *Store) dropBuckets(below primitives.Height) (more bool, err error) {
 	for len(all) > 1 && all[1] <= below {
 		for _, id := range bucketColumns() {
 			lo := appendHeight([]byte{id}, all[0])
-			n, err := s.dropPieces(lo, PrefixEnd(lo), pieces)
+			n, err := dropPieces(s.db, lo, PrefixEnd(lo), pieces)
 			if err != nil {
 				return false, s.fail(err)
 			}

@@ -212,8 +212,8 @@ func (s *Store) compact() error {
 	if s.db.stats(&now); len(now.LevelTables) == 0 {
 		return nil
 	}
-	s.dropSnapshot() // a snapshot would keep tables on disk that merging replaces
-	s.dropStale()
+	s.snapshots.drop() // a snapshot would keep tables on disk that merging replaces
+	s.stale.drop()
 	return s.db.compact()
 }
 
@@ -246,11 +246,11 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[F
 	}
 	for _, id := range slices.Sorted(maps.Keys(out.cells)) {
 		if frontierStubs != nil {
-			if err := s.dropFrontier(id); err != nil {
+			if err := dropFrontier(s.db, id); err != nil {
 				return out, s.fail(err)
 			}
 		}
-		if err := s.unstage(batch, id); err != nil {
+		if err := unstage(s.db, batch, id); err != nil {
 			return out, s.fail(err)
 		}
 	}
@@ -260,7 +260,7 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[F
 	for id, c := range out.cells {
 		shardCells.Put(batch, id, &c)
 	}
-	return out, s.writeFrontier(frontierStubs)
+	return out, writeFrontier(s.db, frontierStubs)
 }
 
 func (s *Store) importPairs(stubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
@@ -286,7 +286,7 @@ func (s *Store) importPairs(stubs iter.Seq[FrontierChange], pairs func(put func(
 	if err := flush(); err != nil {
 		return err
 	}
-	return s.writeFrontier(stubs)
+	return writeFrontier(s.db, stubs)
 }
 
 // clear sets the import marker and removes what an interrupted import left.

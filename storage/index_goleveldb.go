@@ -86,13 +86,13 @@ func levelOptions(o *Options) *opt.Options {
 	}
 }
 
-func openLevel(stor lstorage.Storage, o *Options, room *diskSpace) (*levelIndex, error) {
+func openLevel(stor lstorage.Storage, o *Options, room *DiskSpace) (*levelIndex, error) {
 	return openLevelWith(stor, o, levelOptions(o), room)
 }
 
 // openLevelReads opens an index that cannot be written. The content of the index's journals is kept
 // in memory.
-func openLevelReads(stor lstorage.Storage, o *Options, room *diskSpace) (*levelIndex, error) {
+func openLevelReads(stor lstorage.Storage, o *Options, room *DiskSpace) (*levelIndex, error) {
 	lo := levelOptions(o)
 	lo.ReadOnly = true
 	return openLevelWith(stor, o, lo, room)
@@ -114,7 +114,7 @@ func journalBytes(stor lstorage.Storage) (sum int64) {
 	return sum
 }
 
-func openLevelWith(stor lstorage.Storage, o *Options, lo *opt.Options, room *diskSpace) (*levelIndex, error) {
+func openLevelWith(stor lstorage.Storage, o *Options, lo *opt.Options, room *DiskSpace) (*levelIndex, error) {
 	_, shared := stor.(sharedFiles)
 	stor = &journalSyncer{Storage: waitingFiles{stor, room}}
 	ldb, err := leveldb.Open(stor, lo)

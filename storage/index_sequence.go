@@ -31,11 +31,11 @@ func (s *Store) step(b *Batch) error {
 		return err
 	}
 	s.steps = n
-	s.dropSnapshot()
+	s.snapshots.drop()
 	if n%journalSteps == 0 {
 		return s.db.rotate()
 	}
-	return s.maintainStale(n)
+	return s.stale.maintain(s.db, n, s.o.StaleReadSize)
 }
 
 // readSteps returns ErrDamaged if a step is missing.

@@ -28,10 +28,9 @@ type snapshotPool struct {
 	steps int
 }
 
-// currentSnapshot returns a snapshot that contains the last step. The caller must call done on the
+// current returns a snapshot of db that contains the last step. The caller must call done on the
 // snapshot.
-func (s *Store) currentSnapshot() (*pooledSnapshot, error) {
-	x := &s.snapshots
+func (x *snapshotPool) current(db index) (*pooledSnapshot, error) {
 	x.mu.Lock()
 	r, steps := x.now, x.steps
 	if r != nil {
@@ -41,7 +40,7 @@ func (s *Store) currentSnapshot() (*pooledSnapshot, error) {
 	if r != nil {
 		return r, nil
 	}
-	snap, err := s.db.snapshot()
+	snap, err := db.snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +59,8 @@ func (s *Store) currentSnapshot() (*pooledSnapshot, error) {
 	return r, nil
 }
 
-// dropSnapshot drops the current snapshot after a step.
-func (s *Store) dropSnapshot() {
-	x := &s.snapshots
+// drop drops the current snapshot after a step.
+func (x *snapshotPool) drop() {
 	x.mu.Lock()
 	old := x.now
 	x.now, x.steps = nil, x.steps+1

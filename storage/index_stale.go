@@ -20,7 +20,7 @@ import (
 //
 // Outline: staleIndex is the index as it was at some step in the past, read through iterators that
 // were created at that step. A read visits one block instead of one block for each flush.
-// maintainStale renews the staleIndex when the tables flushed since the staleIndex was made have
+// staleState.maintain renews the staleIndex when the tables flushed since the staleIndex was made have
 // been compacted, or when a quarter of the sampled reads found outdated values. The write buffer is
 // rotated before and after the iterators are created, so that the iterators do not pin a buffer
 // that is still being written. An index smaller than Options.StaleReadSize has no staleIndex.
@@ -71,10 +71,12 @@ type StaleReader struct {
 }
 
 // StaleReader returns a reader, or nil if none is available now. Safe for concurrent use.
-func (s *Store) StaleReader() *StaleReader {
-	s.stale.mu.Lock()
-	x := s.stale.now
-	s.stale.mu.Unlock()
+func (s *Store) StaleReader() *StaleReader { return s.stale.reader() }
+
+func (e *staleState) reader() *StaleReader {
+	e.mu.Lock()
+	x := e.now
+	e.mu.Unlock()
 	if x == nil {
 		return nil
 	}
@@ -140,21 +142,21 @@ func (r *StaleReader) scan(lo, hi []byte, yield func(key, value []byte) (more bo
 	return more, err
 }
 
-// maintainStale renews the stale index when that pays: when the tables flushed since the stale
+// maintain renews the stale index of db when that pays: when the tables flushed since the stale
 // index was made have been compacted, or when too many of its reads found outdated values. The
-// store calls maintainStale after each step, with the step's number. The caller holds indexMu.
-func (s *Store) maintainStale(n uint64) error {
-	e := &s.stale
+// store calls maintain after each step, with the step's number. least is Options.StaleReadSize. The
+// caller holds indexMu.
+func (e *staleState) maintain(db index, n uint64, least int64) error {
 	if e.now == nil && n%staleMinSteps != 0 {
 		return nil
 	}
 	if e.fresh { // rotate again, so that the writes from now on use a new write buffer
 		e.fresh = false
-		return s.db.rotate()
+		return db.rotate()
 	}
-	flushes, size := s.db.flushes()
+	flushes, size := db.flushes()
 	switch {
-	case size < s.o.StaleReadSize:
+	case size < least:
 		return nil
 	case e.now == nil:
 	case n < e.step+staleMinSteps:
@@ -164,35 +166,33 @@ func (s *Store) maintainStale(n uint64) error {
 		e.maxFlushes = flushes
 		return nil
 	}
-	if err := s.db.rotate(); err != nil {
+	if err := db.rotate(); err != nil {
 		return err
 	}
-	s.renewStale(n)
+	e.renew(db, n)
 	return nil
 }
 
-// openStale creates the first stale index of a store that was just opened, if the store's index is
+// open creates the first stale index of a store that was just opened, after step n, if the index is
 // large.
-func (s *Store) openStale() {
-	if _, size := s.db.flushes(); size >= s.o.StaleReadSize {
-		s.renewStale(s.steps)
+func (e *staleState) open(db index, n uint64, least int64) {
+	if _, size := db.flushes(); size >= least {
+		e.renew(db, n)
 	}
 }
 
-func (s *Store) renewStale(n uint64) {
-	x := &staleIndex{free: s.db.frozen(staleCursors)}
-	flushes, _ := s.db.flushes()
-	s.dropStale()
-	e := &s.stale
+func (e *staleState) renew(db index, n uint64) {
+	x := &staleIndex{free: db.frozen(staleCursors)}
+	flushes, _ := db.flushes()
+	e.drop()
 	e.mu.Lock()
 	e.now = x
 	e.mu.Unlock()
 	e.step, e.fresh, e.maxFlushes = n, true, flushes
 }
 
-// dropStale releases the stale index and the tables that it pins.
-func (s *Store) dropStale() {
-	e := &s.stale
+// drop releases the stale index and the tables that it pins.
+func (e *staleState) drop() {
 	e.mu.Lock()
 	x := e.now
 	e.now = nil

@@ -30,7 +30,7 @@ func BenchmarkStaleRead(b *testing.B) {
 		}); err != nil {
 			b.Fatal(err)
 		}
-		s.openStale()
+		s.stale.open(s.db, s.steps, s.o.StaleReadSize)
 		rng := rand.New(rand.NewPCG(1, 2))
 		prev := g.Ref
 		for s.dbFlushes() < flushes || prev == g.Ref {

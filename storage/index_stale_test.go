@@ -42,7 +42,7 @@ func TestStaleReaderIsRenewed(t *testing.T) {
 	}
 	count := &snapshotCountIndex{index: s.db}
 	s.db = count
-	s.renewStale(s.steps) // with cursors that are counted
+	s.stale.renew(s.db, s.steps) // with cursors that are counted
 	read := func(i int) (got string, ok bool) {
 		x := s.StaleReader()
 		if x == nil {

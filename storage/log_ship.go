@@ -72,17 +72,30 @@ func (s *Store) logEnd() (position, error) {
 	return s.log.end, nil
 }
 
-// LogRecords calls f for the records of blocks and rewinds from a position on. LogRecords skips the
-// genesis and all records of other kinds. LogRecords ends when f returns false, or at the end of
+// LogReader reads the log of a store in the order in which it was written. Safe for concurrent use.
+type LogReader struct {
+	log     *blockLog
+	disk    disk
+	overlay bool                     // true: the store is an overlay, whose log nothing else may read
+	end     func() (position, error) // returns the end of the part of the log that is on disk
+}
+
+// Log returns the reader of the store's log.
+func (s *Store) Log() LogReader {
+	return LogReader{log: s.log, disk: s.disk, overlay: s.parent != nil, end: s.logEnd}
+}
+
+// Records calls f for the records of blocks and rewinds from a position on. Records skips the
+// genesis and all records of other kinds. Records ends when f returns false, or at the end of
 // the log. It returns the position at which the next call should continue.
 //
-// Errors: ErrGone: garbage collection has removed that part of the log; LogStart returns where the
+// Errors: ErrGone: garbage collection has removed that part of the log; Start returns where the
 // present log begins. ErrDamaged: no record begins at `from`. ErrOrder: an overlay has no log.
-func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace, err error) {
-	if s.parent != nil {
+func (l LogReader) Records(from LogPlace, f func(LogRecord) bool) (next LogPlace, err error) {
+	if l.overlay {
 		return from, fmt.Errorf("%w: an overlay store has no log", ErrOrder)
 	}
-	end, err := s.logEnd()
+	end, err := l.end()
 	if err != nil {
 		return from, err
 	}
@@ -91,7 +104,7 @@ func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace
 		return from, damaged("the log ends at %v, before %v", placeOf(end), from)
 	}
 	for at.before(end) {
-		payload, after, err := s.log.recordAt(at)
+		payload, after, err := l.log.recordAt(at)
 		if err != nil {
 			return placeOf(at), err
 		}
@@ -159,14 +172,14 @@ func (l *blockLog) recordAt(at position) ([]byte, position, error) {
 	return payload, position{at.Segment, at.Offset + recordHeader + int64(len(payload))}, nil
 }
 
-// LogStart returns the position from which on the log is complete, and about how many bytes of log
+// Start returns the position from which on the log is complete, and about how many bytes of log
 // follow it.
-func (s *Store) LogStart() (at LogPlace, size int64, err error) {
-	end, err := s.logEnd()
+func (l LogReader) Start() (at LogPlace, size int64, err error) {
+	end, err := l.end()
 	if err != nil {
 		return at, 0, err
 	}
-	names, err := s.disk.listFiles()
+	names, err := l.disk.listFiles()
 	if err != nil {
 		return at, 0, wrapIndex("list log", err)
 	}
@@ -178,7 +191,7 @@ func (s *Store) LogStart() (at LogPlace, size int64, err error) {
 	for n > 0 && there[segmentName(n-1)] {
 		n--
 	}
-	return LogPlace{Segment: n}, int64(end.Segment-n)*s.log.segmentSize + end.Offset, nil
+	return LogPlace{Segment: n}, int64(end.Segment-n)*l.log.segmentSize + end.Offset, nil
 }
 
 // AboveFlatHead returns the position of the first record above the flat head.
@@ -188,9 +201,9 @@ func (s *Store) AboveFlatHead() LogPlace {
 	return placeOf(s.flatHead.From)
 }
 
-// LogEnd returns the end of the log.
-func (s *Store) LogEnd() (LogPlace, error) {
-	end, err := s.logEnd()
+// End returns the end of the log.
+func (l LogReader) End() (LogPlace, error) {
+	end, err := l.end()
 	return placeOf(end), err
 }
 

@@ -28,7 +28,7 @@ func TestShippedLogIsEqual(t *testing.T) {
 		follow := func(most int) {
 			t.Helper()
 			n := 0
-			next, err := s.LogRecords(at, func(x LogRecord) bool {
+			next, err := s.Log().Records(at, func(x LogRecord) bool {
 				if x.At.Compare(at) < 0 || x.Next.Compare(x.At) <= 0 {
 					t.Fatalf("a record from %v to %v behind %v", x.At, x.Next, at)
 				}
@@ -103,12 +103,12 @@ func TestShippedLogIsEqual(t *testing.T) {
 		if got, want := follower.Tip(), s.Tip(); got.Head != want.Head || got.Final != want.Final {
 			t.Fatalf("seed %d: the follower stands at %v, final %v; want %v, %v", seed, got.Head, got.Final, want.Head, want.Final)
 		}
-		if end, err := s.LogEnd(); err != nil || end != at {
+		if end, err := s.Log().End(); err != nil || end != at {
 			t.Fatalf("the log ends at %v, followed to %v: %v", end, at, err)
 		}
 		for i := range all { // from each place on the same comes
 			var got []LogRecord
-			if _, err := s.LogRecords(all[i].At, func(x LogRecord) bool { got = append(got, x); return len(got) < 3 }); err != nil {
+			if _, err := s.Log().Records(all[i].At, func(x LogRecord) bool { got = append(got, x); return len(got) < 3 }); err != nil {
 				t.Fatal(err)
 			}
 			if want := all[i:min(i+3, len(all))]; !reflect.DeepEqual(got, want) {
@@ -118,13 +118,13 @@ func TestShippedLogIsEqual(t *testing.T) {
 				t.Fatalf("%v is read as %v: %v", all[i].At, p, err)
 			}
 		}
-		if _, err := s.LogRecords(LogPlace{at.Segment, at.Offset + 8}, func(LogRecord) bool { return true }); !errors.Is(err, ErrDamaged) {
+		if _, err := s.Log().Records(LogPlace{at.Segment, at.Offset + 8}, func(LogRecord) bool { return true }); !errors.Is(err, ErrDamaged) {
 			t.Errorf("behind the end: %v", err)
 		}
 		if len(all) > 0 {
 			p := all[0].At
 			p.Offset++
-			if _, err := s.LogRecords(p, func(LogRecord) bool { return true }); !errors.Is(err, ErrDamaged) {
+			if _, err := s.Log().Records(p, func(LogRecord) bool { return true }); !errors.Is(err, ErrDamaged) {
 				t.Errorf("in the middle of a record: %v", err)
 			}
 		}

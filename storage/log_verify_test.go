@@ -18,7 +18,7 @@ func TestCheckLogFindsChangedByte(t *testing.T) {
 			return 0, err
 		}
 		defer func() { _ = s.Close() }()
-		return s.CheckLog(t.Context(), nil)
+		return s.Log().Check(t.Context(), nil)
 	}
 	dir := t.TempDir()
 	writeDir(t, dir, files)

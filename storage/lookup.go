@@ -204,71 +204,79 @@ type Place struct {
 	list      kind // list of the record that contains a receipt or origin
 }
 
-// FindOutcome returns the places of the outcomes of a transaction or receipt: places on the
+// Finder finds the places of transactions, receipts, outcomes and chunks by their IDs: in the blocks
+// above the flat head through the tree, in other blocks through the columns of pointers. A Finder of
+// an overlay also searches the parent. Safe for concurrent use.
+type Finder struct{ s *Store }
+
+// Find returns the Finder of the store.
+func (s *Store) Find() Finder { return Finder{s} }
+
+// Outcome returns the places of the outcomes of a transaction or receipt: places on the
 // canonical chain first, then places on other branches above the flat head. The list is empty if
 // there is no outcome.
-func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) { return s.FindOutcomeFrom(id, 0) }
+func (f Finder) Outcome(id primitives.Hash) ([]Place, error) { return f.OutcomeFrom(id, 0) }
 
-// FindOutcomeFrom is FindOutcome for an ID that no block below the height `from` can contain. For
+// OutcomeFrom is Outcome for an ID that no block below the height `from` can contain. For
 // example, a receipt is executed in the block that makes it or in a block after that. If the height
 // `from` is recent, the search for an absent ID does not go through the history of the whole chain.
-func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]Place, error) {
-	own, err := s.outcomes(id, from)
+func (f Finder) OutcomeFrom(id primitives.Hash, from primitives.Height) ([]Place, error) {
+	own, err := f.outcomes(id, from)
 	if err != nil {
 		return nil, err
 	}
-	return s.withParentPlaces(own, true, func(p *Store) ([]Place, error) { return p.FindOutcomeFrom(id, from) })
+	return f.withParentPlaces(own, true, func(p Finder) ([]Place, error) { return p.OutcomeFrom(id, from) })
 }
 
-// outcomes is FindOutcomeFrom without the places in an overlay's parent.
-func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, error) {
-	return s.find(id, s.outcomeRows(from), true, func(k kind) bool { return k == kindOutcomes },
+// outcomes is OutcomeFrom without the places in an overlay's parent.
+func (f Finder) outcomes(id primitives.Hash, from primitives.Height) ([]Place, error) {
+	return f.find(id, f.outcomeRows(from), true, func(k kind) bool { return k == kindOutcomes },
 		func(p *Place) (primitives.Hash, error) {
 			o, err := p.Block.Outcome(p.Shard, p.Index)
 			return o.ID, err
 		})
 }
 
-// FindReceipt returns the places of a receipt: where the receipt was created or, if a chunk took it
-// off the delayed queue, where it was processed. FindReceipt searches memory and the pointers in
-// the index. If both lack the receipt, FindReceipt searches the block of the receipt's outcome and
+// Receipt returns the places of a receipt: where the receipt was created or, if a chunk took it
+// off the delayed queue, where it was processed. Receipt searches memory and the pointers in
+// the index. If both lack the receipt, Receipt searches the block of the receipt's outcome and
 // that block's parent.
-func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
-	return s.findReceipt(id, kindOutgoing, kindLocal, kindDelayed)
+func (f Finder) Receipt(id primitives.Hash) ([]Place, error) {
+	return f.findReceipt(id, kindOutgoing, kindLocal, kindDelayed)
 }
 
-// FindSent is FindReceipt limited to the place where the receipt was created. A receipt that went
-// to the delayed queue or into a buffer has no such place: see FindOrigin.
-func (s *Store) FindSent(id primitives.Hash) ([]Place, error) {
-	return s.findReceipt(id, kindOutgoing, kindLocal)
+// Sent is Receipt limited to the place where the receipt was created. A receipt that went
+// to the delayed queue or into a buffer has no such place: see Origin.
+func (f Finder) Sent(id primitives.Hash) ([]Place, error) {
+	return f.findReceipt(id, kindOutgoing, kindLocal)
 }
 
-// FindOrigin returns the places of a receipt's stored Origin: the record that names the transaction
+// Origin returns the places of a receipt's stored Origin: the record that names the transaction
 // or receipt that created the receipt. An Origin is stored with the block that created the receipt.
 // Blocks on different branches may have created the same receipt, so there may be several places.
-func (s *Store) FindOrigin(id primitives.Hash) ([]Place, error) {
-	out, err := s.receipts(id, s.inBuckets(receiptPlaces), kindOrigins)
+func (f Finder) Origin(id primitives.Hash) ([]Place, error) {
+	out, err := f.receipts(id, f.inBuckets(receiptPlaces), kindOrigins)
 	if err != nil {
 		return nil, err
 	}
-	return s.withParentPlaces(out, true, func(p *Store) ([]Place, error) { return p.FindOrigin(id) })
+	return f.withParentPlaces(out, true, func(p Finder) ([]Place, error) { return p.Origin(id) })
 }
 
-func (s *Store) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
-	out, err := s.receipts(id, s.inBuckets(receiptPlaces), in...)
+func (f Finder) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
+	out, err := f.receipts(id, f.inBuckets(receiptPlaces), in...)
 	if err == nil {
-		out, err = s.withParentPlaces(out, true, func(p *Store) ([]Place, error) { return p.findReceipt(id, in...) })
+		out, err = f.withParentPlaces(out, true, func(p Finder) ([]Place, error) { return p.findReceipt(id, in...) })
 	}
 	if err != nil || len(out) > 0 {
 		return out, err
 	}
-	executed, err := s.FindOutcome(id)
+	executed, err := f.Outcome(id)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range executed {
 		around := []*Record{p.Block}
-		if parent, err := s.Block(p.Block.Prev()); err == nil {
+		if parent, err := f.s.Block(p.Block.Prev()); err == nil {
 			around = append(around, parent)
 		} else if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrGone) {
 			return nil, err
@@ -282,12 +290,12 @@ func (s *Store) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
 			return out, nil
 		}
 	}
-	return s.receiptBelow(id, len(executed) > 0, in)
+	return f.receiptBelow(id, len(executed) > 0, in)
 }
 
 // receipts is findReceipt that searches only memory and pointers.
-func (s *Store) receipts(id primitives.Hash, rows pointerRows, in ...kind) ([]Place, error) {
-	return s.find(id, rows, true, func(k kind) bool { return slices.Contains(in, k) },
+func (f Finder) receipts(id primitives.Hash, rows pointerRows, in ...kind) ([]Place, error) {
+	return f.find(id, rows, true, func(k kind) bool { return slices.Contains(in, k) },
 		func(p *Place) (primitives.Hash, error) {
 			switch {
 			case !slices.Contains(in, p.list):
@@ -333,13 +341,13 @@ func (r *Record) count(k kind, shard primitives.ShardID) (n int, err error) {
 	return n, err
 }
 
-// FindReceiptOf is FindReceipt for a receipt that was created by the execution whose outcome is at
-// the place `by`. FindReceiptOf first searches the block and shard of that outcome. It searches the
+// ReceiptOf is Receipt for a receipt that was created by the execution whose outcome is at
+// the place `by`. ReceiptOf first searches the block and shard of that outcome. It searches the
 // history only if that block and shard lack the receipt, for example if the receipt is a local
 // receipt that was delayed. If the shard made many receipts in that block, a scan for each receipt
-// would be expensive, so FindReceiptOf follows the receipt's pointer instead.
-func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
-	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil },
+// would be expensive, so ReceiptOf follows the receipt's pointer instead.
+func (f Finder) ReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
+	out, err := f.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil },
 		kindOutgoing, kindLocal, kindDelayed)
 	if err != nil || len(out) > 0 && out[0].Canonical {
 		return out, err
@@ -353,13 +361,13 @@ func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 		return nil, err
 	}
 	if sent+local > maxScannedReceipts {
-		return s.FindReceipt(id)
+		return f.Receipt(id)
 	}
 	if out, err = by.Block.findReceiptIn(nil, by.Shard, id, by.Canonical,
 		[]kind{kindOutgoing, kindLocal}); err != nil || len(out) > 0 {
 		return out, err
 	}
-	return s.FindReceipt(id)
+	return f.Receipt(id)
 }
 
 // maxScannedReceipts is the largest number of bytes of receipts that are scanned to find one
@@ -404,11 +412,11 @@ func (r *Record) findReceiptIn(out []Place, shard primitives.ShardID, id primiti
 	return out, nil
 }
 
-// FindTransaction returns the chunks that hold a transaction. Index is the transaction's index in
-// the chunk. If a canonical block has executed the transaction, FindTransaction does not search
+// Transaction returns the chunks that hold a transaction. Index is the transaction's index in
+// the chunk. If a canonical block has executed the transaction, Transaction does not search
 // chunks that hold the transaction without an outcome.
-func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
-	executed, err := s.outcomes(hash, 0)
+func (f Finder) Transaction(hash primitives.Hash) ([]Place, error) {
+	executed, err := f.outcomes(hash, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -435,7 +443,7 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	if len(out) > 0 && out[0].Canonical {
 		return out, nil
 	}
-	loose, err := s.find(hash, s.inBuckets(txPlaces), false, func(k kind) bool { return k == kindTransactions },
+	loose, err := f.find(hash, f.inBuckets(txPlaces), false, func(k kind) bool { return k == kindTransactions },
 		func(p *Place) (primitives.Hash, error) {
 			t, err := p.Block.Transaction(p.Shard, p.Index)
 			return t.Hash, err
@@ -443,13 +451,13 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.withParentPlaces(append(out, loose...), false,
-		func(p *Store) ([]Place, error) { return p.FindTransaction(hash) })
+	return f.withParentPlaces(append(out, loose...), false,
+		func(p Finder) ([]Place, error) { return p.Transaction(hash) })
 }
 
-// FindChunk returns the blocks that include a chunk as new.
-func (s *Store) FindChunk(hash primitives.Hash) ([]Place, error) {
-	own, err := s.find(hash, s.chunkPointers, false, func(k kind) bool { return k == kindChunk },
+// Chunk returns the blocks that include a chunk as new.
+func (f Finder) Chunk(hash primitives.Hash) ([]Place, error) {
+	own, err := f.find(hash, f.chunkPointers, false, func(k kind) bool { return k == kindChunk },
 		func(p *Place) (primitives.Hash, error) {
 			got, _, err := p.Block.ChunkHash(p.Shard)
 			return got, err
@@ -457,10 +465,10 @@ func (s *Store) FindChunk(hash primitives.Hash) ([]Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.withParentPlaces(own, false, func(p *Store) ([]Place, error) { return p.FindChunk(hash) })
+	return f.withParentPlaces(own, false, func(p Finder) ([]Place, error) { return p.Chunk(hash) })
 }
 
-// Receipt reads the receipt at a place that FindReceipt or FindSent returned.
+// Receipt reads the receipt at a place that Receipt or Sent returned.
 func (p *Place) Receipt() (Receipt, error) {
 	item, err := p.Block.item(p.list, p.Shard, p.Index)
 	if err != nil {
@@ -469,7 +477,7 @@ func (p *Place) Receipt() (Receipt, error) {
 	return parseInside(item)
 }
 
-// Origin reads the origin at a place that FindOrigin returned.
+// Origin reads the origin at a place that Origin returned.
 func (p *Place) Origin() (Origin, error) {
 	all, err := p.Block.Origins(p.Shard)
 	if err == nil && p.Index >= len(all) {
@@ -484,13 +492,13 @@ func (p *Place) Origin() (Origin, error) {
 // find looks up an ID in memory, then through a column of pointers. Pointers contain only a prefix
 // of the ID, so find compares the ID with the whole ID at each place, which idAt reads. once is set
 // if the ID has only one place on a branch: the search then ends at the first canonical place.
-func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted func(kind) bool,
+func (f Finder) find(id primitives.Hash, rows pointerRows, once bool, wanted func(kind) bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
-	hits, err := s.findPending(id)
+	hits, err := f.s.findPending(id)
 	if err != nil {
 		return nil, err
 	}
-	v := s.view.Load() // load the view after reading the tree, as type tree requires
+	v := f.s.view.Load() // load the view after reading the tree, as type tree requires
 	receipts := slices.ContainsFunc(receiptKinds[:], wanted)
 	var main, forks []Place
 	for _, h := range hits {
@@ -501,7 +509,7 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 		if !wanted(h.kind) || p.ref.Height <= v.flatHead.Height && (p != v.base || !receipts) {
 			continue
 		}
-		place := Place{Block: &Record{s: s, e: p.entry}, Shard: h.shard, Index: h.index, Local: h.kind == kindLocal,
+		place := Place{Block: &Record{s: f.s, e: p.entry}, Shard: h.shard, Index: h.index, Local: h.kind == kindLocal,
 			Canonical: p == v.base || v.canonical(p), list: h.kind}
 		if place.Canonical {
 			main = append(main, place)
@@ -512,7 +520,7 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	if once && len(main) > 0 {
 		return append(main, forks...), nil
 	}
-	stored, err := s.findStored(v, id, rows, once, receipts, idAt)
+	stored, err := f.findStored(v, id, rows, once, receipts, idAt)
 	return append(append(main, stored...), forks...), err
 }
 
@@ -521,11 +529,11 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 type pointerRows func(id primitives.Hash, yield func(pointer) (more bool, err error)) error
 
 // inBuckets visits each history bucket, newest first.
-func (s *Store) inBuckets(c *Column[placeKey, Nothing]) pointerRows {
+func (f Finder) inBuckets(c *Column[placeKey, Nothing]) pointerRows {
 	return func(id primitives.Hash, yield func(pointer) (bool, error)) (err error) {
-		cur := s.db.iterate([]byte{c.id}, []byte{c.id + 1})
+		cur := f.s.db.iterate([]byte{c.id}, []byte{c.id + 1})
 		defer func() { err = errors.Join(err, cur.done()) }()
-		for _, bucket := range slices.Backward(*s.buckets.Load()) {
+		for _, bucket := range slices.Backward(*f.s.buckets.Load()) {
 			prefix := append(appendHeight([]byte{c.id}, bucket), id[:shortLen]...)
 			for ok := cur.seek(prefix); ok && bytes.HasPrefix(cur.key(), prefix); ok = cur.next() {
 				p, sound := parsePointer(cur.key()[1+8:])
@@ -541,9 +549,9 @@ func (s *Store) inBuckets(c *Column[placeKey, Nothing]) pointerRows {
 	}
 }
 
-func (s *Store) chunkPointers(id primitives.Hash, yield func(pointer) (bool, error)) error {
+func (f Finder) chunkPointers(id primitives.Hash, yield func(pointer) (bool, error)) error {
 	var failed error
-	err := chunkPlaces.Scan(s.db, id[:shortLen], PrefixEnd(id[:shortLen]), func(key []byte, _ Nothing) (more bool) {
+	err := chunkPlaces.Scan(f.s.db, id[:shortLen], PrefixEnd(id[:shortLen]), func(key []byte, _ Nothing) (more bool) {
 		p, ok := parsePointer(key)
 		if !ok {
 			failed = damaged("%s: malformed key %x", chunkPlaces.name, key)
@@ -557,14 +565,14 @@ func (s *Store) chunkPointers(id primitives.Hash, yield func(pointer) (bool, err
 
 // findStored follows the pointers that have the prefix of an ID. findStored skips blocks that are
 // pending in the view, which find has covered.
-func (s *Store) findStored(v *view, id primitives.Hash, rows pointerRows, once, receipts bool,
+func (f Finder) findStored(v *view, id primitives.Hash, rows pointerRows, once, receipts bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	var out []Place
 	err := rows(id, func(p pointer) (more bool, err error) {
 		if p.height > v.flatHead.Height || p.height < v.tail || receipts && p.height == v.flatHead.Height {
 			return true, nil // the block is in memory or was deleted by garbage collection
 		}
-		rec, err := s.BlockAt(p.height)
+		rec, err := f.s.BlockAt(p.height)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {
 			return true, nil
 		}

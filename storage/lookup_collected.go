@@ -25,14 +25,14 @@ func (s *Store) IsCollected(ref BlockRef) (bool, error) {
 // (chain/chain/src/garbage_collection.rs:534). The receipt may have waited in the queue, for data,
 // or for a missing chunk. receiptBelow reads only records at most ReceiptsReach heights below the
 // tail.
-func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
-	tail := s.view.Load().tail
-	err = s.inBuckets(receiptPlaces)(id, func(p pointer) (more bool, err error) {
+func (f Finder) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
+	tail := f.s.view.Load().tail
+	err = f.inBuckets(receiptPlaces)(id, func(p pointer) (more bool, err error) {
 		if p.height >= tail || p.height < receiptsTail(tail) {
 			return true, nil
 		}
 		place := Place{Shard: p.shard, Canonical: true}
-		found, err := s.isBelow(&place, id, p, executed, in)
+		found, err := f.isBelow(&place, id, p, executed, in)
 		if found {
 			out = append(out, place)
 		}
@@ -45,9 +45,9 @@ func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out 
 }
 
 // isBelow fills in the place of a pointer and returns whether receiptBelow must return it.
-func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bool, in []kind) (bool, error) {
+func (f Finder) isBelow(place *Place, id primitives.Hash, p pointer, executed bool, in []kind) (bool, error) {
 	var err error
-	if place.Block, err = s.collectedBlock(p.height); err != nil {
+	if place.Block, err = f.collectedBlock(p.height); err != nil {
 		return false, err
 	}
 	if err := place.receiptPlace(p.index); err != nil || !slices.Contains(in, place.list) {
@@ -59,29 +59,29 @@ func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bo
 	if place.list != kindOutgoing {
 		return false, nil
 	}
-	brought, err := s.hasNewChunk(p.shard, p.height+1, s.view.Load().tail)
+	brought, err := f.hasNewChunk(p.shard, p.height+1, f.s.view.Load().tail)
 	return err == nil && !brought, err
 }
 
 // collectedBlock returns the canonical block at a height below the tail, of which possibly only the
 // record is left. If the block is below the state that the store began with (Begin), the block was
 // not collected, so collectedBlock looks up the block's hash by height as usual.
-func (s *Store) collectedBlock(height primitives.Height) (*Record, error) {
-	hash, err := s.CollectedAt(height)
+func (f Finder) collectedBlock(height primitives.Height) (*Record, error) {
+	hash, err := f.s.CollectedAt(height)
 	if isAbsent(err) {
-		hash, err = s.HashAt(height)
+		hash, err = f.s.HashAt(height)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.Block(BlockRef{height, hash})
+	return f.s.Block(BlockRef{height, hash})
 }
 
 // hasNewChunk returns whether a collected block with a height in [from, below) has a new chunk of a
 // shard.
-func (s *Store) hasNewChunk(shard primitives.ShardID, from, below primitives.Height) (bool, error) {
+func (f Finder) hasNewChunk(shard primitives.ShardID, from, below primitives.Height) (bool, error) {
 	for h := from; h < below; h++ {
-		rec, err := s.collectedBlock(h)
+		rec, err := f.collectedBlock(h)
 		if isAbsent(err) {
 			continue
 		}

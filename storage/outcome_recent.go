@@ -83,16 +83,16 @@ func (l *recentOutcomes) clear() {
 
 // outcomeRows returns the pointers to the outcomes of an ID that no block below the height `from`
 // can contain. Pointers to recent blocks come first, from memory, then the pointers in the index.
-func (s *Store) outcomeRows(from primitives.Height) pointerRows {
+func (f Finder) outcomeRows(from primitives.Height) pointerRows {
 	return func(id primitives.Hash, yield func(pointer) (bool, error)) error {
-		p, ok := s.recent.find(id)
+		p, ok := f.s.recent.find(id)
 		if ok {
 			if more, err := yield(p); err != nil || !more {
 				return err
 			}
-		} else if s.recent.covers(from) {
+		} else if f.s.recent.covers(from) {
 			return nil
 		}
-		return s.inBuckets(places)(id, yield)
+		return f.inBuckets(places)(id, yield)
 	}
 }

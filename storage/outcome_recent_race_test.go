@@ -36,7 +36,7 @@ func TestOutcomeIsFoundWhileFlatHeadAdvances(t *testing.T) {
 	for _, from := range []primitives.Height{0, last.Height} {
 		readers.Go(func() {
 			for looks := 0; !ended.Load(); looks++ {
-				if got, err := s.FindOutcomeFrom(id, from); err != nil || len(got) != 1 || got[0].Block.Ref() != last {
+				if got, err := s.Find().OutcomeFrom(id, from); err != nil || len(got) != 1 || got[0].Block.Ref() != last {
 					t.Errorf("look %d, from height %d: %+v, %v; want block %v", looks, from, got, err, last)
 					return
 				}

@@ -53,14 +53,14 @@ func TestRecentOutcomeIsFoundWithoutIndex(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		find(s.FindTransaction, hashOf("tx", i), b.Ref, i, 0)
-		find(s.FindOutcome, hashOf("id", primitives.Height(7), i), refs[6], i, 0)
+		find(s.Find().Transaction, hashOf("tx", i), b.Ref, i, 0)
+		find(s.Find().Outcome, hashOf("id", primitives.Height(7), i), refs[6], i, 0)
 	}
 	// An absent ID is searched in the index only where it may belong to an older block.
 	absent := func(from primitives.Height, cursors int64) {
 		t.Helper()
 		x.cursors.Store(0)
-		if got, err := s.FindOutcomeFrom(hashOf("absent"), from); err != nil || len(got) != 0 || x.cursors.Load() != cursors {
+		if got, err := s.Find().OutcomeFrom(hashOf("absent"), from); err != nil || len(got) != 0 || x.cursors.Load() != cursors {
 			t.Errorf("from height %d: %+v, %v, %d cursors, want %d", from, got, err, x.cursors.Load(), cursors)
 		}
 	}
@@ -79,10 +79,10 @@ func TestRecentOutcomeIsFoundWithoutIndex(t *testing.T) {
 			s.recent.at[key] = recentPlace{height: 9, shard: p.shard, index: 1}
 		}
 	}
-	find(s.FindOutcome, id, refs[6], 3, 1)
+	find(s.Find().Outcome, id, refs[6], 3, 1)
 	s.recent.clear()
-	find(s.FindOutcome, id, refs[6], 3, 1)
-	find(s.FindTransaction, hashOf("tx", 2), b.Ref, 2, 1)
+	find(s.Find().Outcome, id, refs[6], 3, 1)
+	find(s.Find().Transaction, hashOf("tx", 2), b.Ref, 2, 1)
 	absent(b.Ref.Height, 1)
 
 	var l recentOutcomes // what is remembered has a bound
@@ -115,17 +115,17 @@ func TestReceiptOfOutcomeIsFoundWithoutIndex(t *testing.T) {
 	x := &seekCountIndex{index: s.db}
 	s.db = x
 	for _, ref := range refs[1:] {
-		by, err := s.FindOutcome(hashOf("id", ref.Height, 2))
+		by, err := s.Find().Outcome(hashOf("id", ref.Height, 2))
 		if err != nil || len(by) != 1 {
 			t.Fatal(by, err)
 		}
 		for i := range 5 {
-			want, err := s.FindReceipt(hashOf("receipt", ref.Height, i))
+			want, err := s.Find().Receipt(hashOf("receipt", ref.Height, i))
 			if err != nil || len(want) != 1 {
 				t.Fatal(want, err)
 			}
 			x.cursors.Store(0)
-			got, err := s.FindReceiptOf(hashOf("receipt", ref.Height, i), &by[0])
+			got, err := s.Find().ReceiptOf(hashOf("receipt", ref.Height, i), &by[0])
 			if err != nil || len(got) != 1 || got[0].Block.Ref() != want[0].Block.Ref() || got[0].Index != want[0].Index || got[0].Local != want[0].Local || got[0].Canonical != want[0].Canonical {
 				t.Errorf("block %v: %+v, %v, want %+v", ref, got, err, want)
 			}
@@ -133,10 +133,10 @@ func TestReceiptOfOutcomeIsFoundWithoutIndex(t *testing.T) {
 				t.Errorf("block %v: %d cursors over the index", ref, n)
 			}
 		}
-		if got, err := s.FindReceiptOf(hashOf("receipt", refs[5].Height, 1), &by[0]); err != nil || len(got) != 1 || got[0].Block.Ref() != refs[5] {
+		if got, err := s.Find().ReceiptOf(hashOf("receipt", refs[5].Height, 1), &by[0]); err != nil || len(got) != 1 || got[0].Block.Ref() != refs[5] {
 			t.Errorf("by an outcome of block %v: %+v, %v, want block %v", ref, got, err, refs[5])
 		}
-		if got, err := s.FindReceiptOf(hashOf("none"), &by[0]); err != nil || len(got) > 0 {
+		if got, err := s.Find().ReceiptOf(hashOf("none"), &by[0]); err != nil || len(got) > 0 {
 			t.Errorf("what is not there: %+v, %v", got, err)
 		}
 	}

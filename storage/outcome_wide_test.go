@@ -67,7 +67,7 @@ func TestReceiptOfWideBlockReadsPart(t *testing.T) {
 	if err := s.AdvanceFlatHead(last, nil); err != nil {
 		t.Fatal(err)
 	}
-	by, err := s.FindOutcome(id)
+	by, err := s.Find().Outcome(id)
 	if err != nil || len(by) != 1 {
 		t.Fatal(by, err)
 	}
@@ -81,7 +81,7 @@ func TestReceiptOfWideBlockReadsPart(t *testing.T) {
 	const sought = 20
 	for i := range sought {
 		want := hashOf("receipt", i*receipts/sought)
-		got, err := s.FindReceiptOf(want, &by[0])
+		got, err := s.Find().ReceiptOf(want, &by[0])
 		if err != nil || len(got) != 1 || got[0].Block.Ref() != by[0].Block.Ref() || got[0].Index != i*receipts/sought || !got[0].Canonical {
 			t.Fatalf("receipt %d: %+v, %v", i, got, err)
 		}

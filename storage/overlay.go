@@ -97,19 +97,19 @@ func (s *Store) nextBelow(from primitives.Height) (BlockRef, error) {
 // withParentPlaces appends to `own`, the places in the overlay's blocks, the places that find
 // returns from the parent. once is set if an ID has only one place on a branch. In that case, if
 // `own` has a canonical place, nothing is appended.
-func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Place, error)) ([]Place, error) {
+func (f Finder) withParentPlaces(own []Place, once bool, find func(Finder) ([]Place, error)) ([]Place, error) {
 	main := 0
 	for main < len(own) && own[main].Canonical {
 		main++
 	}
-	if s.parent == nil || once && main > 0 {
+	if f.s.parent == nil || once && main > 0 {
 		return own, nil
 	}
-	theirs, err := find(s.parent)
+	theirs, err := find(Finder{f.s.parent})
 	if err != nil {
 		return nil, err
 	}
-	theirs = slices.DeleteFunc(theirs, func(p Place) bool { return !p.Canonical || !s.below(p.Block.Ref().Height) })
+	theirs = slices.DeleteFunc(theirs, func(p Place) bool { return !p.Canonical || !f.s.below(p.Block.Ref().Height) })
 	return slices.Concat(own[:main], theirs, own[main:]), nil
 }
 

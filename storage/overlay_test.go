@@ -121,7 +121,7 @@ func TestOverlaySeesAncestorsOnly(t *testing.T) {
 						if sh.Chunk == nil {
 							continue
 						}
-						if at, err := k.s.FindChunk(sh.Chunk.Hash); err != nil || len(at) > 0 {
+						if at, err := k.s.Find().Chunk(sh.Chunk.Hash); err != nil || len(at) > 0 {
 							t.Fatalf("seed %d: a chunk of another chain: %v, %v", seed, at, err)
 						}
 					}

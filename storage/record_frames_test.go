@@ -82,18 +82,18 @@ func BenchmarkReadsOfWaitingClient(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				i = (i + 617) % len(txs)
-				p := ask(b, s.FindTransaction, txs[i].Hash)
+				p := ask(b, s.Find().Transaction, txs[i].Hash)
 				if _, err := p.Block.Transaction(p.Shard, p.Index); err != nil {
 					b.Fatal(err)
 				}
 				for _, id := range []primitives.Hash{txs[i].Hash, receipts[i].ID} {
-					p := ask(b, s.FindOutcome, id)
+					p := ask(b, s.Find().Outcome, id)
 					if _, err := p.Block.Outcome(p.Shard, p.Index); err != nil {
 						b.Fatal(err)
 					}
 				}
 				if c.receipts {
-					p := ask(b, s.FindReceipt, receipts[i].ID)
+					p := ask(b, s.Find().Receipt, receipts[i].ID)
 					if _, err := p.Receipt(); err != nil {
 						b.Fatal(err)
 					}

@@ -201,11 +201,11 @@ func (s *Store) commitBelowFlatHead(rec *Record, sh *Shard, cell shardCell, chan
 	var batch Batch
 	for i := range d.keys {
 		k := &d.keys[i]
-		undo.Put(&batch, undoKey{s.bucketOf(rec.Ref().Height), k.flat, rec.Ref().Height}, &undoValue{k.shard, k.item})
+		undo.Put(&batch, undoKey{s.buckets.of(rec.Ref().Height), k.flat, rec.Ref().Height}, &undoValue{k.shard, k.item})
 		putFlat(&batch, k.flat, k.change.Last())
 	}
 	put := func(c *Column[placeKey, Nothing], k pointer) {
-		c.Put(&batch, placeKey{s.bucketOf(k.height), k}, &Nothing{})
+		c.Put(&batch, placeKey{s.buckets.of(k.height), k}, &Nothing{})
 	}
 	d.eachPointer(rec.Ref().Height, put)
 	d.eachReceipt(rec.Ref().Height, isNever, put)

@@ -49,7 +49,7 @@ func (s *Store) deletePiece(r **shardDeletion) (more bool, err error) {
 	}
 	if len(x.ranges) > 0 {
 		at := &x.ranges[0]
-		n, err := s.dropPiece(at)
+		n, err := dropPiece(s.db, at)
 		if err != nil {
 			return false, s.fail(err)
 		}
@@ -103,7 +103,7 @@ func (s *Store) removeShard(shard primitives.ShardID, accounts AccountRange) err
 		return err
 	}
 	for _, r := range append(ranges, s.rowsOf(shard, accounts)...) {
-		if err := s.dropRange(r[0], r[1]); err != nil {
+		if err := dropRange(s.db, r[0], r[1]); err != nil {
 			return err
 		}
 	}

@@ -97,13 +97,13 @@ func shardColumns(shard primitives.ShardID, f func(col byte, lo, hi []byte) erro
 // block with the split. copyRows writes in pieces, before the advance of the flat head past that
 // block. Until the advance is complete nothing reads these rows, and after a crash they are written
 // again.
-func (s *Store) copyRows(splits []Split) error {
+func copyRows(db index, splits []Split) error {
 	var batch Batch
 	flush := func(least int) error {
 		if batch.Size() < least || batch.Len() == 0 {
 			return nil
 		}
-		err := s.db.write(&batch, false)
+		err := db.write(&batch, false)
 		batch.Reset()
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *Store) copyRows(splits []Split) error {
 		x := &splits[i]
 		err := shardColumns(x.Parent, func(col byte, lo, hi []byte) error {
 			var werr error
-			err := flat.Scan(s.db, lo, hi, func(key []byte, v packed) bool {
+			err := flat.Scan(db, lo, hi, func(key []byte, v packed) bool {
 				for _, child := range [...]primitives.ShardID{x.Left, x.Right} {
 					if x.inherits(child, col) {
 						flat.Put(&batch, flatKey(child, trieKey(key)), &v)
@@ -132,10 +132,10 @@ func (s *Store) copyRows(splits []Split) error {
 // copyFrontier writes the frontiers of the child shards in pieces, like copyRows, because one batch
 // cannot hold a row for each subtree of the whole state. copyFrontier first removes the rows that
 // an interrupted advance has left, possibly with rows for a block of another branch.
-func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
+func copyFrontier(db index, splits []Split, changes []FrontierChange) error {
 	for i := range splits {
 		for _, child := range [...]primitives.ShardID{splits[i].Left, splits[i].Right} {
-			if err := s.dropFrontier(child); err != nil {
+			if err := dropFrontier(db, child); err != nil {
 				return err
 			}
 		}
@@ -143,7 +143,7 @@ func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 	var batch Batch
 	flush := func(least int) (err error) {
 		if batch.Size() >= least && batch.Len() > 0 {
-			err = s.db.write(&batch, false)
+			err = db.write(&batch, false)
 			batch.Reset()
 		}
 		return err
@@ -163,33 +163,33 @@ func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 
 // dropFrontier deletes the frontier of a shard in pieces. The flat head's layout must not contain
 // the shard.
-func (s *Store) dropFrontier(shard primitives.ShardID) error {
+func dropFrontier(db index, shard primitives.ShardID) error {
 	lo := append([]byte{frontier.id}, appendShard(nil, shard)...) // all levels
-	return s.dropRange(lo, PrefixEnd(lo))
+	return dropRange(db, lo, PrefixEnd(lo))
 }
 
 // dropRows deletes the frontier of a shard and the shard's rows in shard-bound columns.
-func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
-	if err := s.dropFrontier(shard); err != nil {
+func dropRows(db index, batch *Batch, shard primitives.ShardID) error {
+	if err := dropFrontier(db, shard); err != nil {
 		return err
 	}
 	return shardColumns(shard, func(_ byte, lo, hi []byte) error {
-		return deleteRange(s.db, batch, append([]byte{flat.id}, lo...), append([]byte{flat.id}, hi...))
+		return deleteRange(db, batch, append([]byte{flat.id}, lo...), append([]byte{flat.id}, hi...))
 	})
 }
 
-// collectShards deletes the remaining rows of the shards that were split at or below the tail. All
+// shards deletes the remaining rows of the shards that were split at or below the tail. All
 // blocks with such a shard are collected.
-func (s *Store) collectShards(batch *Batch, tail primitives.Height) error {
+func (c *collection) shards(tail primitives.Height) error {
 	var derr error
-	err := splitParents.Scan(s.db, nil, appendHeight(nil, tail+1), func(key []byte, _ Nothing) bool {
+	err := splitParents.Scan(c.s.db, nil, appendHeight(nil, tail+1), func(key []byte, _ Nothing) bool {
 		k := splitKey{heightOf(key), primitives.ShardID(binary.BigEndian.Uint64(key[8:]))}
-		splitParents.Delete(batch, k)
-		if _, ok := s.view.Load().shards[k.shard]; ok {
-			shardCells.Delete(batch, k.shard)
-			s.setShard(k.shard, nil)
+		splitParents.Delete(&c.batch, k)
+		if _, ok := c.s.view.Load().shards[k.shard]; ok {
+			shardCells.Delete(&c.batch, k.shard)
+			c.s.setShard(k.shard, nil)
 		}
-		derr = s.dropRows(batch, k.shard)
+		derr = dropRows(c.s.db, &c.batch, k.shard)
 		return derr == nil
 	})
 	return errors.Join(err, derr)

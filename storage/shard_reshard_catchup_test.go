@@ -84,7 +84,7 @@ func TestSplitShardStopsCatchingUp(t *testing.T) {
 	if tail := s.Tip().Tail; tail < at.Height-9 {
 		t.Errorf("the tail is %d, the head %d", tail, at.Height)
 	}
-	if places, err := s.FindChunk(hashOf("chunk")); err != nil || len(places) > 0 {
+	if places, err := s.Find().Chunk(hashOf("chunk")); err != nil || len(places) > 0 {
 		t.Errorf("a chunk of a block that was collected is at %v, %v", places, err)
 	}
 	must(chunkPlaces.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {

@@ -118,7 +118,7 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	want := stagedCell{at, accounts}
 	switch got, err := staged.Get(s.db, shard); {
 	case err == nil && got == want:
-		return s.stagedParts(shard)
+		return readStagedParts(s.db, shard)
 	case err == nil:
 		accounts = got.Accounts
 	case !errors.Is(err, ErrNotFound):
@@ -128,7 +128,7 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	// several writes. So the first write records that no part is stored, for the zero block, and
 	// the last write records the new block.
 	var batch Batch
-	if err := s.unstage(&batch, shard); err != nil {
+	if err := unstage(s.db, &batch, shard); err != nil {
 		return nil, s.fail(err)
 	}
 	staged.Put(&batch, shard, &stagedCell{BlockRef{}, accounts})
@@ -146,9 +146,9 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	return nil, s.fail(s.step(&batch))
 }
 
-func (s *Store) stagedParts(shard primitives.ShardID) (parts []uint64, err error) {
+func readStagedParts(db index, shard primitives.ShardID) (parts []uint64, err error) {
 	lo := appendShard(nil, shard)
-	err = stagedParts.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, _ Nothing) bool {
+	err = stagedParts.Scan(db, lo, PrefixEnd(lo), func(key []byte, _ Nothing) bool {
 		if len(key) == 16 {
 			parts = append(parts, binary.BigEndian.Uint64(key[8:]))
 		}
@@ -201,7 +201,7 @@ func (s *Store) StageFrontier(shard primitives.ShardID, at BlockRef, stubs []Fro
 	if _, err := s.stagedShard(shard, at); err != nil {
 		return err
 	}
-	return s.writeFrontier(insertFrontier(shard, stubs))
+	return writeFrontier(s.db, insertFrontier(shard, stubs))
 }
 
 // stagedWrite writes rows of a shard that is being imported, unless the state of another block is
@@ -234,7 +234,7 @@ func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierN
 	if err := s.writable(); err != nil {
 		return err
 	}
-	cell, err := s.staging(shard)
+	cell, err := stagingOf(s.db, shard)
 	if err != nil {
 		return err
 	}
@@ -247,11 +247,11 @@ func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierN
 		return fmt.Errorf("%w: cannot install shard %d at block %v, which is no canonical block between the tail and the flat head",
 			ErrOrder, shard, cell.At)
 	}
-	if err := s.writeFrontier(insertFrontier(shard, frontierStubs)); err != nil {
+	if err := writeFrontier(s.db, insertFrontier(shard, frontierStubs)); err != nil {
 		return s.fail(err)
 	}
 	var batch Batch
-	if err := s.unstage(&batch, shard); err != nil {
+	if err := unstage(s.db, &batch, shard); err != nil {
 		return s.fail(err)
 	}
 	at := shardCell{At: cell.At, Since: cell.At.Height, InSync: cell.At == v.flatHead, Accounts: cell.Accounts}
@@ -277,7 +277,7 @@ func insertFrontier(shard primitives.ShardID, stubs []FrontierNode) iter.Seq[Fro
 // writeFrontier writes frontier rows in pieces. Nothing reads the rows before all are written. A
 // nil changes means no rows. The path of a change may be overwritten when the next change is
 // requested.
-func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
+func writeFrontier(db index, changes iter.Seq[FrontierChange]) error {
 	if changes == nil {
 		return nil
 	}
@@ -287,18 +287,18 @@ func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 		if batch.Size() < historyBatch {
 			continue
 		}
-		if err := s.db.write(&batch, false); err != nil {
+		if err := db.write(&batch, false); err != nil {
 			return err
 		}
 		batch.Reset()
 	}
-	return s.db.write(&batch, false)
+	return db.write(&batch, false)
 }
 
-// staging returns the cell of a shard that is being imported, or ErrOrder if the shard is not being
+// stagingOf returns the cell of a shard that is being imported, or ErrOrder if the shard is not being
 // imported.
-func (s *Store) staging(shard primitives.ShardID) (stagedCell, error) {
-	cell, err := staged.Get(s.db, shard)
+func stagingOf(db index, shard primitives.ShardID) (stagedCell, error) {
+	cell, err := staged.Get(db, shard)
 	if errors.Is(err, ErrNotFound) {
 		return cell, fmt.Errorf("%w: shard %d is not staged", ErrOrder, shard)
 	}
@@ -311,7 +311,7 @@ func (s *Store) stagedShard(shard primitives.ShardID, at BlockRef) (stagedCell, 
 	if err := s.writable(); err != nil {
 		return stagedCell{}, err
 	}
-	cell, err := s.staging(shard)
+	cell, err := stagingOf(s.db, shard)
 	if err == nil && cell.At != at {
 		err = fmt.Errorf("%w: shard %d is staged for block %v, not %v", ErrOrder, shard, cell.At, at)
 	}
@@ -319,10 +319,10 @@ func (s *Store) stagedShard(shard primitives.ShardID, at BlockRef) (stagedCell, 
 }
 
 // unstage deletes the rows that record the import of a shard.
-func (s *Store) unstage(batch *Batch, shard primitives.ShardID) error {
+func unstage(db index, batch *Batch, shard primitives.ShardID) error {
 	staged.Delete(batch, shard)
 	lo := append([]byte{stagedParts.id}, appendShard(nil, shard)...)
-	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
+	return deleteRange(db, batch, lo, PrefixEnd(lo))
 }
 
 // setShard publishes the cell of a shard to readers. A nil cell means that the shard is at the flat
@@ -395,7 +395,7 @@ func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map
 	if len(v.shards) == 0 {
 		return v.shards, nil
 	}
-	split, err := s.splitParents()
+	split, err := readSplitParents(s.db)
 	if err != nil {
 		return nil, err
 	}

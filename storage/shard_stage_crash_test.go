@@ -164,7 +164,7 @@ func (c *strictChain) checkCatchup(s *Store) {
 		if want := catchupValue(i, h); string(got) != string(want) {
 			c.t.Fatalf("%+v, %+v: late shard at height %d, key %d = %q, %v, want %q", tip, cell, h, i, got, err, want)
 		}
-		found, err := s.FindOutcome(hashOf("late", h))
+		found, err := s.Find().Outcome(hashOf("late", h))
 		if err != nil || len(found) == 0 {
 			c.t.Fatalf("late outcome of height %d: %v, %v", h, found, err)
 		}

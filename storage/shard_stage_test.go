@@ -190,7 +190,7 @@ func (c *shardTest) check() {
 				continue
 			}
 			for _, o := range shardOf(c.m.blocks[ref].block, shard).Outcomes {
-				at, err := c.s.FindOutcome(o.ID)
+				at, err := c.s.Find().Outcome(o.ID)
 				if err != nil || len(in(ref, at)) == 0 {
 					c.t.Fatalf("block %v shard %d: outcome %v: %v, %v", ref, shard, o.ID, at, err)
 				}

@@ -51,7 +51,7 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 	}
 	var batch Batch
 	shardCells.Put(&batch, shard, &cell)
-	if err := s.unstage(&batch, shard); err != nil {
+	if err := unstage(s.db, &batch, shard); err != nil {
 		return s.fail(err)
 	}
 	s.setShard(shard, &cell) // publish that the shard is untracked before the shard's rows are deleted
@@ -66,8 +66,8 @@ type splitParent struct {
 	id     primitives.ShardID
 }
 
-func (s *Store) splitParents() (list []splitParent, err error) {
-	err = splitParents.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
+func readSplitParents(db index) (list []splitParent, err error) {
+	err = splitParents.Scan(db, nil, nil, func(key []byte, _ Nothing) bool {
 		list = append(list, splitParent{heightOf(key), primitives.ShardID(heightOf(key[8:]))})
 		return true
 	})
@@ -78,7 +78,7 @@ func (s *Store) splitParents() (list []splitParent, err error) {
 // shard. The rows of accounts do not contain the shard, so deleting the child's rows also deletes
 // rows of the parent.
 func (s *Store) untrackParents(shard primitives.ShardID) error {
-	list, err := s.splitParents()
+	list, err := readSplitParents(s.db)
 	if err != nil {
 		return err
 	}
@@ -155,16 +155,16 @@ func (s *Store) deleteUntracked() error {
 }
 
 // dropRange deletes a range of keys in pieces.
-func (s *Store) dropRange(lo, hi []byte) error {
-	_, err := s.dropPieces(lo, hi, math.MaxInt)
+func dropRange(db index, lo, hi []byte) error {
+	_, err := dropPieces(db, lo, hi, math.MaxInt)
 	return err
 }
 
 // dropPieces is dropRange with a bound on the number of pieces. dropPieces returns the number of
 // deleted pieces.
-func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
+func dropPieces(db index, lo, hi []byte, most int) (n int, err error) {
 	for at := [2][]byte{lo, hi}; n < most; n++ {
-		if k, err := s.dropPiece(&at); err != nil || k == 0 {
+		if k, err := dropPiece(db, &at); err != nil || k == 0 {
 			return n, err
 		}
 	}
@@ -173,9 +173,9 @@ func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
 
 // dropPiece deletes the first keys of a range and advances the range. dropPiece returns the number
 // of deleted keys.
-func (s *Store) dropPiece(at *[2][]byte) (n int, err error) {
+func dropPiece(db index, at *[2][]byte) (n int, err error) {
 	var batch Batch
-	cur := s.db.iterate(at[0], at[1])
+	cur := db.iterate(at[0], at[1])
 	for batch.Size() < historyBatch && cur.next() {
 		batch.delete(cur.key())
 		at[0] = append(bytes.Clone(cur.key()), 0)
@@ -183,5 +183,5 @@ func (s *Store) dropPiece(at *[2][]byte) (n int, err error) {
 	if err := cur.done(); err != nil || batch.Len() == 0 {
 		return 0, err
 	}
-	return batch.Len(), s.db.write(&batch, false)
+	return batch.Len(), db.write(&batch, false)
 }

@@ -55,7 +55,7 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Tip, e
 	defer m.release()
 	b := &backup{BackupOptions: o, s: s, to: to, all: s.disk.indexSize()}
 	for _, name := range m.names {
-		size, err := s.segmentSize(name, m.end)
+		size, err := segmentSize(s.disk, name, m.end)
 		if err != nil {
 			return Tip{}, err
 		}
@@ -116,11 +116,11 @@ func (m *frozenStore) release() {
 }
 
 // segmentSize returns the size of a segment in a backup.
-func (s *Store) segmentSize(name string, end position) (int64, error) {
+func segmentSize(d disk, name string, end position) (int64, error) {
 	if name == segmentName(end.Segment) {
 		return end.Offset, nil
 	}
-	f, err := s.disk.openFile(name)
+	f, err := d.openFile(name)
 	if err != nil {
 		return 0, wrapIndex("open log", err)
 	}
@@ -144,7 +144,7 @@ func (b *backup) add(n int64) {
 
 // segment copies a segment, or links the segment if it is complete and Link is set.
 func (b *backup) segment(ctx context.Context, name string, end position) error {
-	size, err := b.s.segmentSize(name, end)
+	size, err := segmentSize(b.s.disk, name, end)
 	if err != nil {
 		return err
 	}

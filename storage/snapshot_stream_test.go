@@ -61,10 +61,10 @@ func TestSnapshotStreamIsEqual(t *testing.T) {
 		if got := r.Tip(); got.Head != at.Head || got.Final != at.Final || got.FlatHead != at.FlatHead || got.Tail != at.Tail {
 			t.Fatalf("seed %d: the clone stands at %+v, want %+v", seed, got, at)
 		}
-		if end, err := r.LogEnd(); err != nil || end != c.End {
+		if end, err := r.Log().End(); err != nil || end != c.End {
 			t.Fatalf("its log ends at %v, want %v: %v", end, c.End, err)
 		}
-		if _, err := s.LogRecords(c.End, func(x LogRecord) bool {
+		if _, err := s.Log().Records(c.End, func(x LogRecord) bool {
 			block, err := Unpack(x.Payload)
 			if err == nil {
 				err = r.Commit(block)

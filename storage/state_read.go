@@ -51,7 +51,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 	if s.below(at.Height) {
 		return s.parent.ValueAt(at, shard, key)
 	}
-	r, err := s.currentSnapshot()
+	r, err := s.snapshots.current(s.db)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 	if err := s.view.Load().readable(at, shard); err != nil {
 		return nil, err
 	}
-	all := s.bucketsFrom(at.Height + 1)
+	all := s.buckets.from(at.Height + 1)
 	height := r.at.Height
 	if r.at != at {
 		if height, err = s.stateHeight(v, r.snap, at); err != nil {
@@ -78,12 +78,12 @@ func (s *Store) LookUp(shard primitives.ShardID, key []byte) error {
 }
 
 func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error) {
-	r, err := s.currentSnapshot()
+	r, err := s.snapshots.current(s.db)
 	if err != nil {
 		return nil, err
 	}
 	defer r.done()
-	return s.flatAt(r, s.bucketsFrom(height+1), height, key)
+	return s.flatAt(r, s.buckets.from(height+1), height, key)
 }
 
 // branch returns the pending block that `at` names, and a view whose flat head is below that block.
@@ -287,7 +287,7 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 		return !ok || !c.Untracked && c.InSync
 	}
 	was := inSync()
-	r, err := s.currentSnapshot()
+	r, err := s.snapshots.current(s.db)
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 // until yield returns false. Frontier reads the nodes as of the flat head. The path is valid during
 // the call only.
 func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
-	r, err := s.currentSnapshot()
+	r, err := s.snapshots.current(s.db)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ again:
 	if p == nil {
 		height = at.Height
 	}
-	all := s.bucketsFrom(height + 1)
+	all := s.buckets.from(height + 1)
 	if p == nil {
 		if height, err = s.stateHeight(v, snap, at); err != nil {
 			return err

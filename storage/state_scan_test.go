@@ -286,7 +286,7 @@ func TestFlatHeadWritesSplitInPieces(t *testing.T) {
 	if err := s.Commit(b); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.copyFrontier(b.Splits, frontierOf(1, rows, rows+10)); err != nil { // and then the power was cut
+	if err := copyFrontier(s.db, b.Splits, frontierOf(1, rows, rows+10)); err != nil { // and then the power was cut
 		t.Fatal(err)
 	}
 	left, right := frontierOf(1, 0, rows/2), frontierOf(2, rows/2, rows)
@@ -301,15 +301,15 @@ func TestFlatHeadWritesSplitInPieces(t *testing.T) {
 	same(0, whole)
 	same(1, left)
 	same(2, right)
-	var batch Batch
+	c := collection{s: s}
 	sized.largest = 0
-	if err := s.collectShards(&batch, 2); err != nil {
+	if err := c.shards(2); err != nil {
 		t.Fatal(err)
 	}
-	if got := max(sized.largest, batch.Size()); got > historyBatch+4096 {
+	if got := max(sized.largest, c.batch.Size()); got > historyBatch+4096 {
 		t.Errorf("a batch of %d bytes to remove %d rows, want at most %d", got, rows, historyBatch)
 	}
-	if err := s.step(&batch); err != nil {
+	if err := s.step(&c.batch); err != nil {
 		t.Fatal(err)
 	}
 	same(0, nil)

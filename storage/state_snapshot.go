@@ -17,7 +17,7 @@ import (
 //
 // Invariants: a snapshot is valid once its row in column stateSnapshots exists. Values of a
 // snapshot are found through the history (Undo), and garbage collection removes no history above
-// the lowest snapshot (gcLimit).
+// the lowest snapshot (collection.limit).
 //
 // Outline: SnapshotState copies the upper part of the shard's frontier as of the block into rows of
 // its own (snapshotNodes), in pieces, and then writes the snapshot's row. Values are not copied.
@@ -115,7 +115,7 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 		return err
 	}
 	lo := append([]byte{snapshotNodes.id}, appendSnapshotKey(nil, p.key())...)
-	if err := s.dropRange(lo, PrefixEnd(lo)); err != nil { // remove the nodes of an interrupted call
+	if err := dropRange(s.db, lo, PrefixEnd(lo)); err != nil { // remove the nodes of an interrupted call
 		return s.fail(err)
 	}
 	var batch Batch
@@ -170,7 +170,7 @@ func (s *Store) DropStateSnapshots(below primitives.Height) error {
 			return s.fail(err)
 		}
 	}
-	return s.fail(s.dropRange([]byte{snapshotNodes.id}, appendHeight([]byte{snapshotNodes.id}, below)))
+	return s.fail(dropRange(s.db, []byte{snapshotNodes.id}, appendHeight([]byte{snapshotNodes.id}, below)))
 }
 
 // dropSnapshotsOf removes the snapshots of a shard that is being deleted. It also removes the

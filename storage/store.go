@@ -108,14 +108,14 @@ type Store struct {
 	disk   disk
 	db     index
 	log    *blockLog
-	space  *diskSpace
+	space  *DiskSpace
 
 	commitMu   sync.Mutex // guards log, tree, segments, rows
 	indexMu    sync.Mutex // serializes writers of the index; locked before commitMu
 	view       atomic.Pointer[view]
 	failed     atomic.Pointer[error]
-	buckets    atomic.Pointer[[]primitives.Height] // heights in ascending order; written under indexMu
-	hasCatchup atomic.Bool                         // true: the log has a catchup record of a shard
+	buckets    bucketList
+	hasCatchup atomic.Bool // true: the log has a catchup record of a shard
 	tree       *tree
 	cache      cache
 	bodyCache  bodyCache
@@ -213,7 +213,7 @@ func (s *Store) open(fresh bool) (err error) {
 	if err != nil {
 		return wrapWrite("open index", err)
 	}
-	if err := s.checkIndexFiles(stor, fresh); err != nil {
+	if err := checkIndexFiles(s.disk, stor, fresh); err != nil {
 		_ = stor.Close()
 		return err
 	}
@@ -258,7 +258,7 @@ func (s *Store) open(fresh bool) (err error) {
 	if err := s.recover(); err != nil {
 		return err
 	}
-	s.openStale()
+	s.stale.open(s.db, s.steps, s.o.StaleReadSize)
 	if !s.view.Load().empty {
 		s.space.allowWaits()
 	}
@@ -271,7 +271,7 @@ func (s *Store) open(fresh bool) (err error) {
 // checkIndexFiles keeps goleveldb from silently creating a new index in a folder with a format
 // marker, where an index must exist. In a folder without a marker, an index can only be what a
 // crash during the first start has left, so it must have no rows.
-func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
+func checkIndexFiles(d disk, stor lstorage.Storage, fresh bool) error {
 	fds, err := stor.List(lstorage.TypeManifest | lstorage.TypeTable)
 	if err != nil {
 		return wrapIndex("list index", err)
@@ -284,7 +284,7 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 			return fmt.Errorf("%w: it contains an index but no %s file", ErrForeign, markName)
 		}
 	}
-	names, err := s.disk.listFiles()
+	names, err := d.listFiles()
 	if err != nil {
 		return wrapIndex("list log", err)
 	}
@@ -292,7 +292,7 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 		return fmt.Errorf("%w: it contains a log but no %s file", ErrForeign, markName)
 	}
 	if fresh {
-		return s.removePartialIndex(stor)
+		return removePartialIndex(d, stor)
 	}
 	return nil
 }
@@ -300,7 +300,7 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 // removePartialIndex removes what a crash during the creation of an index leaves: a manifest, with
 // CURRENT missing or torn. goleveldb refuses to open such an index. No rows can be lost, because
 // goleveldb creates a journal only after manifest and CURRENT.
-func (s *Store) removePartialIndex(stor lstorage.Storage) error {
+func removePartialIndex(d disk, stor lstorage.Storage) error {
 	_, missing := stor.GetMeta()
 	journals, err := stor.List(lstorage.TypeJournal)
 	if err != nil {
@@ -318,7 +318,7 @@ func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 			return wrapWrite("remove the beginning of an index", err)
 		}
 	}
-	return wrapWrite("remove the beginning of an index", s.disk.removeCurrent())
+	return wrapWrite("remove the beginning of an index", d.removeCurrent())
 }
 
 // fail records that a write has failed half-way. Memory may then differ from the disk, so the store
@@ -371,8 +371,8 @@ func (s *Store) Close() error {
 	err := s.noteEnd()
 	closed := fmt.Errorf("%w", ErrClosed)
 	s.failed.CompareAndSwap(nil, &closed)
-	s.dropSnapshot()
-	s.dropStale()
+	s.snapshots.drop()
+	s.stale.drop()
 	err = errors.Join(err, s.log.close())
 	// What the index could not write for want of room is rebuilt from the log at the next start.
 	if cerr := s.db.close(); !IsFull(cerr) {

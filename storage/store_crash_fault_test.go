@@ -26,9 +26,9 @@ func (c *strictChain) keepGoing() {
 		o.SpaceProbePeriod, o.ReadOnlyIfFull = 50*time.Microsecond, true
 		s, err := open(c.disk, o)
 		if err == nil {
-			s.WatchDiskSpace(func(f *Full) {
+			s.DiskSpace().Watch(func(f *Full) {
 				if f != nil && f.Reopen { // there is room: the node starts again
-					s.CancelSpaceWaits()
+					s.DiskSpace().CancelWaits()
 				}
 			})
 		}
@@ -81,7 +81,7 @@ func (c *strictChain) afterFault(s *Store, err error) error {
 	if _, rerr := s.Block(s.Tip().Head); rerr != nil && !isFault(rerr) {
 		c.t.Fatalf("after %v: read the head: %v", err, rerr)
 	}
-	if errors.Is(err, ErrFull) && !s.AwaitDiskSpace() {
+	if errors.Is(err, ErrFull) && !s.DiskSpace().Await() {
 		return err
 	}
 	return s.writable()
@@ -277,7 +277,7 @@ func TestCutWithinReceiptRowsLosesNoReceipt(t *testing.T) {
 					t.Helper()
 					for h := primitives.Height(2); h <= 1+blocks; h++ {
 						for i := c.rng.IntN(20); i < each; i += 20 {
-							at, err := s.FindReceipt(hashOf("bulk", h, i))
+							at, err := s.Find().Receipt(hashOf("bulk", h, i))
 							if err != nil || len(at) != 1 || at[0].Block.Ref().Height != h {
 								t.Fatalf("call %d, %s: receipt %d of height %d: %v, %v", call, when, i, h, at, err)
 							}

@@ -314,13 +314,13 @@ func (c *strictChain) check() {
 		}
 		if c.fat > 0 && ref.Height > 1 {
 			id := fatOutcome(ref.Height, c.rng.IntN(c.fat))
-			at, err := s.FindOutcome(id)
+			at, err := s.Find().Outcome(id)
 			if err != nil || !slices.ContainsFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical }) {
 				c.t.Fatalf("%+v: fat outcome of height %d: %v, %v", tip, ref.Height, at, err)
 			}
 		}
 		shard := primitives.ShardID(c.rng.IntN(2))
-		at, err := s.FindOutcome(hashOf("o", ref.Height, shard))
+		at, err := s.Find().Outcome(hashOf("o", ref.Height, shard))
 		if ref.Height > 1 && (err != nil || !slices.ContainsFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical })) {
 			c.t.Fatalf("outcome of height %d: %v, %v", ref.Height, at, err)
 		}

@@ -96,7 +96,7 @@ func crashBlock(rng *rand.Rand, prev BlockRef, final BlockRef, head bool) *Block
 func checkCrashReceipts(t *testing.T, s *Store, ref BlockRef, shard primitives.ShardID) {
 	t.Helper()
 	for _, kind := range []string{"sent", "local", "queued"} {
-		at, err := s.FindReceipt(hashOf(kind, ref.Height, shard))
+		at, err := s.Find().Receipt(hashOf(kind, ref.Height, shard))
 		i := slices.IndexFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical && p.Shard == shard })
 		if err != nil || i < 0 {
 			t.Fatalf("%+v: %s receipt of %v: %v, %v", s.Tip(), kind, ref, at, err)
@@ -105,7 +105,7 @@ func checkCrashReceipts(t *testing.T, s *Store, ref BlockRef, shard primitives.S
 			t.Fatalf("%+v: %s receipt of %v: %q, %v", s.Tip(), kind, ref, x.Value, err)
 		}
 	}
-	at, err := s.FindOrigin(hashOf("made", ref.Height, shard))
+	at, err := s.Find().Origin(hashOf("made", ref.Height, shard))
 	i := slices.IndexFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical && p.Shard == shard })
 	if err != nil || i < 0 {
 		t.Fatalf("%+v: origin in %v: %v, %v", s.Tip(), ref, at, err)
@@ -303,7 +303,7 @@ func checkCrashed(t *testing.T, dir string, round int, acked primitives.Height, 
 			}
 		}
 		for shard := range primitives.ShardID(2) {
-			if at, err := s.FindOutcome(hashOf("o", h, shard)); h > 1 && (err != nil || len(in(BlockRef{h, hash}, at)) != 1) {
+			if at, err := s.Find().Outcome(hashOf("o", h, shard)); h > 1 && (err != nil || len(in(BlockRef{h, hash}, at)) != 1) {
 				t.Errorf("round %d: outcome of height %d: %v, %v", round, h, at, err)
 			}
 			if h > 1 {

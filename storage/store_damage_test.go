@@ -66,7 +66,7 @@ func growCrashChain(t *testing.T, d disk, n int) (primitives.Height, error) {
 		return 0, err
 	}
 	defer func() { _ = s.Close() }()
-	s.CancelSpaceWaits()
+	s.DiskSpace().CancelWaits()
 	if s.Tip().Empty {
 		err := s.Import(&Block{Ref: BlockRef{1, hashOf("g")}, Epoch: hashOf(0), Head: true}, nil, func(put func(Pair) error) error {
 			for i := range crashKeys {

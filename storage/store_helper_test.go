@@ -520,7 +520,7 @@ func (m *model) checkRecord(s *Store, ref BlockRef) {
 			if outcomes[j].ID != o.ID || !bytes.Equal(outcomes[j].Value, o.Value) {
 				fatal("outcome %d = %v", j, outcomes[j])
 			}
-			at, err := s.FindOutcome(o.ID)
+			at, err := s.Find().Outcome(o.ID)
 			at = in(ref, at)
 			if err != nil || len(at) != 1 || at[0].Block.Ref() != ref || at[0].Shard != w.ID || at[0].Index != j || at[0].Canonical != canonical {
 				fatal("FindOutcome(%v) = %+v, %v", o.ID, at, err)
@@ -537,12 +537,12 @@ func (m *model) checkRecord(s *Store, ref BlockRef) {
 		}
 		for list, receipts := range [][]Receipt{w.Outgoing, w.Local, w.Delayed} {
 			for j, receipt := range receipts {
-				at, err := s.FindReceipt(receipt.ID)
+				at, err := s.Find().Receipt(receipt.ID)
 				at = in(ref, at)
 				if err != nil || len(at) != 1 || at[0].list != receiptKinds[list] || at[0].Local != (list == 1) || at[0].Index != j || at[0].Block.Ref() != ref {
 					fatal("FindReceipt(%v) = %+v, %v", receipt.ID, at, err)
 				}
-				if sent, err := s.FindSent(receipt.ID); err != nil || len(in(ref, sent)) != max(0, 1-list/2) {
+				if sent, err := s.Find().Sent(receipt.ID); err != nil || len(in(ref, sent)) != max(0, 1-list/2) {
 					fatal("FindSent(%v) = %+v, %v", receipt.ID, sent, err)
 				}
 				if got, err := at[0].Receipt(); err != nil || !bytes.Equal(got.Value, receipt.Value) {
@@ -551,7 +551,7 @@ func (m *model) checkRecord(s *Store, ref BlockRef) {
 			}
 		}
 		for j, o := range w.Origins {
-			at, err := s.FindOrigin(o.Receipt)
+			at, err := s.Find().Origin(o.Receipt)
 			at = in(ref, at)
 			if err != nil || len(at) != 1 || at[0].Index != j || at[0].Canonical != canonical {
 				fatal("FindOrigin(%v) = %+v, %v", o.Receipt, at, err)
@@ -559,19 +559,19 @@ func (m *model) checkRecord(s *Store, ref BlockRef) {
 			if got, err := at[0].Origin(); err != nil || got != o {
 				fatal("origin of %v = %v, %v", o.Receipt, got, err)
 			}
-			if at, err := s.FindReceipt(o.Receipt); err != nil || len(at) > 0 {
+			if at, err := s.Find().Receipt(o.Receipt); err != nil || len(at) > 0 {
 				fatal("FindReceipt(%v), of which only the origin is stored, = %+v, %v", o.Receipt, at, err)
 			}
 		}
 		if w.Chunk == nil {
 			continue
 		}
-		at, err := s.FindChunk(w.Chunk.Hash)
+		at, err := s.Find().Chunk(w.Chunk.Hash)
 		if err != nil || len(at) != 1 || at[0].Block.Ref() != ref || at[0].Shard != w.ID {
 			fatal("FindChunk(%v) = %+v, %v", w.Chunk.Hash, at, err)
 		}
 		for j, tx := range w.Chunk.Transactions {
-			at, err := s.FindTransaction(tx.Hash)
+			at, err := s.Find().Transaction(tx.Hash)
 			at = in(ref, at)
 			if err != nil || len(at) != 1 || at[0].Index != j {
 				fatal("FindTransaction(%v) = %+v, %v, want index %d", tx.Hash, at, err, j)

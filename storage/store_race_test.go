@@ -68,7 +68,7 @@ func TestReadersSeeOneState(t *testing.T) {
 					t.Errorf("height %d key %d: scan found it: %v", h, i, found)
 					return
 				}
-				if at, err := s.FindOutcome(hashOf("o", h, shard)); h > 1 && err == nil && len(at) == 0 && h > s.Tip().Tail {
+				if at, err := s.Find().Outcome(hashOf("o", h, shard)); h > 1 && err == nil && len(at) == 0 && h > s.Tip().Tail {
 					t.Errorf("height %d: outcome not found", h)
 					return
 				}

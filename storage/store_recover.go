@@ -13,7 +13,7 @@ func (s *Store) recover() error {
 	if err := s.readSteps(); err != nil {
 		return err
 	}
-	if err := s.readBuckets(); err != nil {
+	if err := s.buckets.read(s.db); err != nil {
 		return err
 	}
 	genesis, err := getCell(s.db, cellFlatHead, &s.flatHead)

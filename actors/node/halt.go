@@ -130,7 +130,7 @@ func (n *Node) haltedErr() error {
 // EndWaits makes writes fail that wait for disk space. The caller must call it before Stop.
 func (n *Node) EndWaits() {
 	n.stopping.Store(true)
-	n.engine.Store().CancelSpaceWaits()
+	n.engine.Store().DiskSpace().CancelWaits()
 }
 
 // haltedError returns the error of a halt.

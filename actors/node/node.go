@@ -162,7 +162,7 @@ func Start(o Options) (*Node, error) {
 		n.signatures.Close()
 		return nil, err
 	}
-	n.engine.Store().WatchDiskSpace(n.diskRoom)
+	n.engine.Store().DiskSpace().Watch(n.diskRoom)
 	n.goBackground("watchdog", n.watch)
 	return n, nil
 }

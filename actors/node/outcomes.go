@@ -15,7 +15,7 @@ type outcomeLedger struct{ e *engine.Engine }
 // Outcome implements waiter.Ledger. The outcome has no proof.
 func (l outcomeLedger) Outcome(id primitives.Hash, upto primitives.Height) (m messages.Executed, found bool,
 	err error) {
-	places, err := l.e.Store().FindOutcome(id)
+	places, err := l.e.Store().Find().Outcome(id)
 	if err != nil {
 		return m, false, err
 	}

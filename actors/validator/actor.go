@@ -282,7 +282,7 @@ func (a *Actor) open() (err error) {
 		return err
 	}
 	a.core = core
-	a.outbox = newOutbox(a.o.Engine.Store(), a.journal, a.o.Out,
+	a.outbox = newOutbox(a.o.Engine.Store().DiskSpace(), a.journal, a.o.Out,
 		func(err error) { self(journalFailed{a, err}) })
 	a.timer = time.AfterFunc(time.Hour, func() { self(tick{a}) })
 	a.do(core.Start(a.now))

@@ -131,7 +131,7 @@ func (b *Backend) hasChunk(k *block, i primitives.ShardIndex) (bool, error) {
 }
 
 func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *primitives.Chunk, error) {
-	places, err := b.Engine.Store().FindChunk(hash)
+	places, err := b.Engine.Store().Find().Chunk(hash)
 	if err != nil && !gone(err) {
 		return "", nil, err
 	}

@@ -113,7 +113,7 @@ func unknownOrigin(id primitives.Hash) error {
 
 // parent returns the id of the transaction or receipt that created a receipt.
 func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
-	p, err := o.canonical(o.Engine.Store().FindOrigin(id))
+	p, err := o.canonical(o.Engine.Store().Find().Origin(id))
 	if err != nil {
 		return id, err
 	}
@@ -121,7 +121,7 @@ func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 		known, err := p.Origin()
 		return known.Parent, err
 	}
-	if p, err = o.canonical(o.Engine.Store().FindSent(id)); err != nil {
+	if p, err = o.canonical(o.Engine.Store().Find().Sent(id)); err != nil {
 		return id, err
 	}
 	if p == nil {

@@ -345,7 +345,7 @@ func brought(rec *storage.Record, lost map[primitives.Hash]*stream.Details) erro
 // storedReceipt finds a receipt by id on any branch. The result is nil if the receipt is not
 // stored.
 func (b *Backend) storedReceipt(id primitives.Hash) (*primitives.Receipt, error) {
-	places, err := b.Engine.Store().FindReceipt(id)
+	places, err := b.Engine.Store().Find().Receipt(id)
 	if err != nil || len(places) == 0 {
 		if gone(err) {
 			err = nil

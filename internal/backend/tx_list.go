@@ -563,7 +563,7 @@ func (l *listing) progress(x *view.ListedTransaction) (bool, error) {
 // outcome returns the outcome of a transaction or receipt on the current chain, and the height of
 // its block. The result is nil if there is no such outcome.
 func (l *listing) outcome(id primitives.Hash, from primitives.Height) (*primitives.OutcomeWithID, primitives.Height, error) {
-	places, err := l.Engine.Store().FindOutcomeFrom(id, from)
+	places, err := l.Engine.Store().Find().OutcomeFrom(id, from)
 	if err != nil {
 		return nil, 0, ifStored(err)
 	}

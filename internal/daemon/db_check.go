@@ -37,7 +37,7 @@ func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, wha
 	}
 	tip := store.Tip()
 	c := &Checked{Head: tip.Head, FlatHead: tip.FlatHead, Tail: tip.Tail}
-	c.Records, err = store.CheckLog(ctx, func(done, all int64) { progress(float64(done)/float64(max(all, 1)), "log") })
+	c.Records, err = store.Log().Check(ctx, func(done, all int64) { progress(float64(done)/float64(max(all, 1)), "log") })
 	if err = errors.Join(err, store.Close()); err != nil {
 		return c, err
 	}

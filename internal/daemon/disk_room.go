@@ -47,7 +47,7 @@ func (h *Daemon) logDiskFull(f *storage.Full) {
 			return
 		default:
 		}
-		if now, is := h.store.Full(); is && now.Since.Equal(f.Since) {
+		if now, is := h.store.DiskSpace().Full(); is && now.Since.Equal(f.Since) {
 			h.logDiskFull(f)
 		}
 	})

@@ -166,7 +166,7 @@ type logSource struct {
 // log or, if the log is long, the position above the flat head. In the second case a replica needs
 // a snapshot.
 func (x logSource) Beginning() (string, error) {
-	at, size, err := x.s.LogStart()
+	at, size, err := x.s.Log().Start()
 	if err != nil {
 		return "", err
 	}
@@ -182,7 +182,7 @@ func (x logSource) Records(from string, f func(jetstream.Record) bool) (string, 
 	if err != nil {
 		return from, fmt.Errorf("%w: %w", jetstream.ErrSource, err)
 	}
-	next, err := x.s.LogRecords(at, func(s storage.LogRecord) bool {
+	next, err := x.s.Log().Records(at, func(s storage.LogRecord) bool {
 		return f(jetstream.Record{At: s.At.String(), Next: s.Next.String(), Height: s.Ref.Height, Hash: s.Ref.Hash, Prev: s.Prev.Hash, Back: s.Rewind, Payload: s.Payload})
 	})
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrDamaged) {

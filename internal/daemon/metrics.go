@@ -72,7 +72,7 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 		}
 	}
 	full := 0.0
-	if _, is := h.store.Full(); is {
+	if _, is := h.store.DiskSpace().Full(); is {
 		full = 1
 	}
 	b = appendMetric(b, "gauge", "troupe_disk_full", "1 while the disk is full: no blocks are stored, no transactions are accepted", full)

@@ -147,7 +147,7 @@ func (o *origins) check(t *testing.T, r *runner, kinds map[string]int) {
 // heightOf is the height of the block that sent a receipt.
 func (o *origins) heightOf(t *testing.T, r *runner, id primitives.Hash) primitives.Height {
 	t.Helper()
-	places, err := r.store.FindSent(id)
+	places, err := r.store.Find().Sent(id)
 	if err != nil || len(places) == 0 {
 		t.Fatalf("receipt %v: %d places, %v", id, len(places), err)
 	}

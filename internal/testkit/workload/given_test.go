@@ -76,7 +76,7 @@ func TestReplicaRecordsEqualTheWriters(t *testing.T) {
 						t.Fatal(err)
 					}
 					var want [][]byte
-					if at, err = writer.Store.LogRecords(at, func(x storage.LogRecord) bool {
+					if at, err = writer.Store.Log().Records(at, func(x storage.LogRecord) bool {
 						want = append(want, x.Payload)
 						return true
 					}); err != nil {
@@ -88,7 +88,7 @@ func TestReplicaRecordsEqualTheWriters(t *testing.T) {
 						}
 					}
 					k := 0
-					if theirs, err = replica.Store.LogRecords(theirs, func(x storage.LogRecord) bool {
+					if theirs, err = replica.Store.Log().Records(theirs, func(x storage.LogRecord) bool {
 						if k >= len(want) {
 							t.Fatalf("block %v was not in the writer's log", x.Ref)
 						}
@@ -174,7 +174,7 @@ func TestReplicaRefusesOtherResults(t *testing.T) {
 		if _, err := script.Step(); err != nil {
 			t.Fatal(err)
 		}
-		at, err = writer.Store.LogRecords(at, func(x storage.LogRecord) bool {
+		at, err = writer.Store.Log().Records(at, func(x storage.LogRecord) bool {
 			for name, spoil := range map[string]func(*storage.Shard) bool{
 				"a value": func(s *storage.Shard) bool {
 					for i := range s.Changes {
