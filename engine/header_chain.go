@@ -26,8 +26,6 @@ type HeaderChain struct {
 	verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
 	now           func() uint64 // nil: no limit of a header's time
 	maxHeightJump primitives.Height
-	// wants is Engine.wantsShard.
-	wants func(*epoch.Manager, primitives.EpochID, primitives.Hash, primitives.ShardLayout, primitives.ShardID) (bool, error)
 
 	adding    sync.Mutex // held while Add or Jump runs; locked before mu
 	mu        sync.Mutex // locked after epochMu, for the time of one header at most
@@ -44,12 +42,13 @@ type headerBlocks interface {
 	Tip() *BlockNode
 	Imported(primitives.Hash) *BlockNode
 	BlockNode(primitives.Hash) *BlockNode
+	wantsShard(*epoch.Manager, primitives.EpochID, primitives.Hash, primitives.ShardLayout, primitives.ShardID) (bool, error)
 }
 
 func newHeaderChain(e *Engine) *HeaderChain {
 	return &HeaderChain{
 		store: e.store, spec: e.chain, blocks: e, epochs: epochStore{e},
-		verify: e.verify, now: e.o.Now, maxHeightJump: e.o.MaxHeightJump, wants: e.wantsShard,
+		verify: e.verify, now: e.o.Now, maxHeightJump: e.o.MaxHeightJump,
 	}
 }
 

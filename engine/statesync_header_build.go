@@ -281,7 +281,7 @@ func (l *HeaderChain) scan() (*headerScan, error) {
 		return s, nil
 	}
 	for _, id := range s.layout.ShardIDs() {
-		wanted, err := l.wants(epochs, head.Header.EpochID, head.Header.PrevHash, s.layout, id)
+		wanted, err := l.blocks.wantsShard(epochs, head.Header.EpochID, head.Header.PrevHash, s.layout, id)
 		if err != nil {
 			s.err = err
 			break
