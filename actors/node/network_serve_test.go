@@ -26,6 +26,12 @@ type wire struct {
 	back   *backend.Backend
 }
 
+// haltView implements backend.Obstacles for a node whose validator's key never waits.
+type haltView struct{ *Node }
+
+func (h haltView) Halted() *view.Halted   { return h.HaltedView() }
+func (h haltView) KeyWait() *view.KeyWait { return nil }
+
 // serve starts the RPC of a node.
 func serve(t *testing.T, s *sandbox) *wire { return servePolled(t, s, 5*time.Second) }
 
@@ -33,7 +39,7 @@ func serve(t *testing.T, s *sandbox) *wire { return servePolled(t, s, 5*time.Sec
 func servePolled(t *testing.T, s *sandbox, timeout time.Duration) *wire {
 	t.Helper()
 	back := backend.New(backend.Options{
-		Engine: s.e, Genesis: &genesis.Config{ChainID: "sandbox"}, Submit: s.Node, Halted: s.HaltedView, RPCAddr: "x",
+		Engine: s.e, Genesis: &genesis.Config{ChainID: "sandbox"}, Submit: s.Node, Obstacles: haltView{s.Node}, RPCAddr: "x",
 		NodeKey: s.key.PublicKey(), Now: time.Now,
 	})
 	server, err := rpc.New(back, rpc.Options{PollingTimeout: timeout, Metrics: s.Metrics})

@@ -24,12 +24,8 @@ type Options struct {
 	VM      *vm.VM // VM whose counters Status reports
 	Genesis *genesis.Config
 	Submit  Submitter
-	// Halted returns why the node accepts no blocks, or nil if the node accepts them. The pointer
-	// does not change until the reason changes.
-	Halted func() *view.Halted
-	// KeyWait returns how long the validator's key signs nothing, or nil if it does not wait. nil: it
-	// never waits.
-	KeyWait   func() *view.KeyWait
+	// Obstacles says what keeps the node from accepting or signing blocks. nil: nothing does.
+	Obstacles Obstacles
 	Version   view.Version
 	RPCAddr   string // value of rpc.addr in config.json
 	Validator *primitives.KeyFile
@@ -53,6 +49,15 @@ type Options struct {
 	Control SandboxControl
 	// Network reports on peers. nil: the node has no network.
 	Network Network
+}
+
+// Obstacles reports what keeps a node from accepting or signing blocks.
+type Obstacles interface {
+	// Halted returns why the node accepts no blocks, or nil if the node accepts them. The pointer
+	// does not change until the reason changes.
+	Halted() *view.Halted
+	// KeyWait returns how long the validator's key signs nothing, or nil if it does not wait.
+	KeyWait() *view.KeyWait
 }
 
 // Network reports on the node's peers.
@@ -356,7 +361,7 @@ func (b *Backend) Health() error {
 		return &view.LookupError{Kind: view.ErrSyncing}
 	}
 	age := b.Now().Sub(time.Unix(0, int64(b.Engine.Head().Header().Timestamp)))
-	if b.MaxIdle > 0 && age > b.MaxIdle || b.Halted != nil && b.Halted() != nil {
+	if b.MaxIdle > 0 && age > b.MaxIdle || b.Obstacles != nil && b.Obstacles.Halted() != nil {
 		return &view.LookupError{Kind: view.ErrNoNewBlocks, Elapsed: uint64(age)}
 	}
 	return nil

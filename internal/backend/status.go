@@ -36,8 +36,8 @@ func (b *Backend) Status() (*view.Status, error) {
 	head, tail := b.Engine.Head(), b.Engine.Store().Tip().Tail
 	uptime := int64(b.Now().Sub(b.started) / time.Second)
 	var halted *view.Halted
-	if b.Halted != nil {
-		halted = b.Halted()
+	if b.Obstacles != nil {
+		halted = b.Obstacles.Halted()
 	}
 	last, syncing, mocks, key := b.status.Load(), b.syncing(), b.Engine.Mocks(), b.validator.Load()
 	switch {
@@ -55,8 +55,8 @@ func (b *Backend) Status() (*view.Status, error) {
 		last = &same
 	}
 	last.status.UptimeSeconds, last.status.Replica, last.status.Progress = uptime, b.lag(), b.progress(syncing)
-	if last.status.KeyWait = nil; b.KeyWait != nil {
-		last.status.KeyWait = b.KeyWait()
+	if last.status.KeyWait = nil; b.Obstacles != nil {
+		last.status.KeyWait = b.Obstacles.KeyWait()
 	}
 	b.status.Store(last)
 	return &last.status, nil

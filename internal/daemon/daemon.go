@@ -408,7 +408,7 @@ func (h *Daemon) openBackend(o *Options, undo *[]func()) {
 	}})
 	*undo = append(*undo, h.views.Close)
 	h.back = backend.New(backend.Options{
-		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, KeyWait: h.keyWaitView, Version: o.Version, RPCAddr: c.RPC.Addr,
+		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Obstacles: obstacles{h.Node}, Version: o.Version, RPCAddr: c.RPC.Addr,
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Control: sandboxControl{&h.Instance},
 		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})

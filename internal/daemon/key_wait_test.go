@@ -50,8 +50,8 @@ func TestNewValidatorKeyWaits(t *testing.T) {
 		t.Helper()
 		got := ""
 		for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
-			if got = "none"; h.keyWaitView() != nil {
-				got = fmt.Sprintf("%+v", *h.keyWaitView())
+			if got = "none"; (obstacles{h.Node}).KeyWait() != nil {
+				got = fmt.Sprintf("%+v", *(obstacles{h.Node}).KeyWait())
 			}
 			if obstacle := h.Obstacle(); got == want && strings.Contains(obstacle, reason) && (reason == "") == (obstacle == "") {
 				return

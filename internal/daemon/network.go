@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/actors/network"
+	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/blocksync"
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -172,9 +173,15 @@ func (h *Daemon) validatorOptions(from primitives.Height) (*validator.Options, e
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }
 
-// keyWaitView returns how long the validator's key signs nothing, or nil if it does not wait.
-func (h *Daemon) keyWaitView() *view.KeyWait {
-	w := h.Node.KeyWaiting()
+// obstacles implements backend.Obstacles.
+type obstacles struct{ *node.Node }
+
+// Halted implements backend.Obstacles.
+func (o obstacles) Halted() *view.Halted { return o.HaltedView() }
+
+// KeyWait implements backend.Obstacles.
+func (o obstacles) KeyWait() *view.KeyWait {
+	w := o.KeyWaiting()
 	if w.Key == "" {
 		return nil
 	}

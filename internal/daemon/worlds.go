@@ -240,7 +240,7 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 	}
 	if of.back != nil {
 		w.back = of.back.Child(func(b *backend.Options) {
-			b.Engine, b.Submit, b.Halted, b.Control, b.Network = w.Engine, w.Node, w.Node.HaltedView, sandboxControl{&w.Instance}, nil
+			b.Engine, b.Submit, b.Obstacles, b.Control, b.Network = w.Engine, w.Node, obstacles{w.Node}, sandboxControl{&w.Instance}, nil
 		})
 	}
 	return w, nil
