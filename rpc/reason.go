@@ -21,7 +21,7 @@ var packages = map[string]bool{
 	"messages": true, "multiples": true, "near": true, "network": true, "node": true,
 	"openapi": true, "optimistic": true, "otlp": true, "outcome": true, "parallel": true, "parameters": true,
 	"partialwitness": true,
-	"prep": true, "primitives": true, "producer": true, "production": true, "prom": true,
+	"prep":           true, "primitives": true, "producer": true, "production": true, "prom": true,
 	"recipes": true, "refmodel": true, "replay": true, "replica": true, "rpc": true,
 	"sandbox": true, "sched": true, "session": true, "shard": true, "signature": true, "sim": true, "sstable": true,
 	"state": true, "statesync": true, "storage": true, "stream": true, "subscriptions": true,
