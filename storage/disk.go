@@ -46,8 +46,11 @@ type file interface {
 	Close() error
 }
 
+// Mark is the name of the file without which Open does not open a folder that has a chain.
+const Mark = "FORMAT"
+
 const (
-	markName     = "FORMAT"
+	markName     = Mark
 	indexName    = "index"
 	logName      = "log"
 	segmentSufix = ".seg"

@@ -22,6 +22,10 @@ import (
 // value.
 const compilerEnv = "TROUPE_TEST_COMPILER"
 
+// children are the functions that run this binary as a child process, by the environment variable
+// that contains their argument. They do not return.
+var children = map[string]func(string){restoreEnv: restoreAndDie, childEnv: runChild, networkEnv: runNetwork}
+
 func TestMain(m *testing.M) {
 	if bad, child := os.LookupEnv(compilerEnv); child {
 		os.Exit(vm.ServeCompiler(func(code primitives.Hash) {
@@ -31,14 +35,10 @@ func TestMain(m *testing.M) {
 			}
 		}))
 	}
-	if what, child := os.LookupEnv(restoreEnv); child {
-		restoreAndDie(what)
-	}
-	if node, child := os.LookupEnv(childEnv); child {
-		runChild(node)
-	}
-	if dir, child := os.LookupEnv(networkEnv); child {
-		runNetwork(dir)
+	for name, run := range children {
+		if what, child := os.LookupEnv(name); child {
+			run(what)
+		}
 	}
 	os.Exit(m.Run())
 }

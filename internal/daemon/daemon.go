@@ -250,6 +250,9 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 			return err
 		}
 	}
+	if err := finishMove(dataDir(hm)); err != nil {
+		return err
+	}
 	if err := finishRestore(dataDir(hm), h.log); err != nil {
 		return err
 	}

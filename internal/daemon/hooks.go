@@ -9,6 +9,9 @@ type Hooks struct {
 	// RestoreSnapshot calls restoring between its steps. If restoring returns an error,
 	// RestoreSnapshot fails with that error.
 	restoring func(step string) error
+	// moving is called between the steps in which a synced state replaces the chain, and in which a
+	// chain is moved out of a mount point. An error ends the replacement.
+	moving func(step string) error
 	// lastAdvance replaces the last advance of the flat head, when the node stops.
 	lastAdvance func(context.Context) error
 }
@@ -28,6 +31,14 @@ func syncNames(dir string) error {
 func restoring(step string) error {
 	if hooks.restoring != nil {
 		return hooks.restoring(step)
+	}
+	return nil
+}
+
+// moving announces a step of a replacement of the chain.
+func moving(step string) error {
+	if hooks.moving != nil {
+		return hooks.moving(step)
 	}
 	return nil
 }

@@ -471,9 +471,6 @@ func (r *replica) fetch(ctx context.Context) error {
 			"since that requires a restart of the node")
 	}
 	hm := r.h.home
-	if at := dataDir(hm); mounted(at) {
-		return fmt.Errorf("%s is a mount point and cannot be replaced by a copy of the writer's chain; move the data folder below it", at)
-	}
 	dir := incomingDir(hm)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err

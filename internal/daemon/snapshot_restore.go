@@ -104,21 +104,23 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 		return nil, err
 	}
 	hm := &home.Home{Paths: *paths}
-	if paths.Data = dataDir(hm); mounted(paths.Data) {
-		return nil, fmt.Errorf("%s is a mount point and cannot be replaced by a copy; move the data folder below it", paths.Data)
+	paths.Data = dataDir(hm)
+	if err := finishMove(paths.Data); err != nil {
+		return nil, err
 	}
-	r.Data = paths.Data
-	there, err := o.dataExists(paths.Data)
+	to := newChainDir(hm) // differs from paths.Data if that is a mount point
+	r.Data = to
+	there, err := o.dataExists(paths.Data, to)
 	if err != nil {
 		return nil, err
 	}
-	dir := paths.Data + restoringEnd
+	dir := to + restoringEnd
 	if err := clearDir(dir); err != nil { // remove what a killed restore left
 		return nil, err
 	}
 	drop := func() error {
 		// Keep the empty folder, so that a start of the node reports the unfinished restore.
-		if places, err := replacedDirs(paths.Data); err != nil || !there && len(places) > 0 {
+		if places, err := replacedDirs(to); err != nil || !there && len(places) > 0 {
 			return errors.Join(err, clearDir(dir))
 		}
 		return os.RemoveAll(dir)
@@ -129,7 +131,7 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 	if err := checkOpens(dir, s); err != nil {
 		return nil, errors.Join(err, drop())
 	}
-	if r.Signed, err = mergeSigned(paths.Data, dir, o.Snapshot); err != nil {
+	if r.Signed, err = mergeSigned(paths.Data, to, dir, o.Snapshot); err != nil {
 		return nil, errors.Join(err, drop())
 	}
 	copied = true
@@ -141,31 +143,31 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 		return nil, err
 	}
 	if there {
-		r.Aside = paths.Data + asideEnd + time.Now().UTC().Format("20060102-150405.000")
+		r.Aside = to + asideEnd + time.Now().UTC().Format("20060102-150405.000")
 		if err := storage.InUse(paths.Data); err != nil {
 			return nil, err
 		}
-		if err := os.Rename(paths.Data, r.Aside); err != nil {
+		if err := moveChain(paths.Data, r.Aside); err != nil {
 			return nil, err
 		}
 	}
 	if err := restoring("aside"); err != nil {
 		return nil, err
 	}
-	if err := os.Rename(dir, paths.Data); err != nil {
+	if err := os.Rename(dir, to); err != nil {
 		if there {
-			err = errors.Join(err, os.Rename(r.Aside, paths.Data))
+			err = errors.Join(err, os.Rename(r.Aside, to))
 		}
 		return nil, err
 	}
 	_, err = os.Stat(paths.NodeKey)
 	r.NoKey = errors.Is(err, fs.ErrNotExist)
-	return r, syncFolder(filepath.Dir(paths.Data))
+	return r, syncFolder(filepath.Dir(to))
 }
 
 // dataExists returns whether the data folder has a chain. It returns an error if a node runs on the
-// chain or Replace is false.
-func (o *RestoreOptions) dataExists(data string) (bool, error) {
+// chain or Replace is false. to is the folder that the restore creates.
+func (o *RestoreOptions) dataExists(data, to string) (bool, error) {
 	entries, err := os.ReadDir(data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -177,7 +179,7 @@ func (o *RestoreOptions) dataExists(data string) (bool, error) {
 		return false, fmt.Errorf("%s: %w; stop the node first", data, err)
 	}
 	if len(entries) > 0 && !o.Replace {
-		return false, fmt.Errorf("%s already exists; --replace moves it aside, to a folder named %s%s with the time", data, data, asideEnd)
+		return false, fmt.Errorf("%s already exists; --replace moves it aside, to a folder named %s%s with the time", data, to, asideEnd)
 	}
 	return true, nil
 }
@@ -364,19 +366,21 @@ func checkOpens(dir string, s *Snapshot) error {
 }
 
 // mergeSigned merges signing journals into dir, so that no signature of a validator is forgotten.
-// It merges the journals of the replaced folder, of folders that earlier restores have moved away,
-// and of the snapshot. from lists the folders that had a journal.
-func mergeSigned(data, dir, snapshot string) (from []string, err error) {
+// It merges the journals of the replaced folder, of folders that earlier restores and synced states
+// have moved away, and of the snapshot. to is the folder whose name dir will get. from lists the folders that had a
+// journal.
+func mergeSigned(data, to, dir, snapshot string) (from []string, err error) {
 	its, err := validator.ReadRow(filepath.Join(dir, signedFile))
 	if err != nil {
 		return nil, err
 	}
-	places, err := replacedDirs(data)
+	places, err := replacedDirs(to)
 	if err != nil {
 		return nil, err
 	}
 	all := its
-	for _, place := range append([]string{data}, places...) {
+	// The last folder exists if a start that installed a synced state was killed.
+	for _, place := range append([]string{data}, append(places, to+replacedEnd)...) {
 		row, err := validator.ReadRow(filepath.Join(place, signedFile))
 		if err != nil {
 			return nil, err

@@ -33,7 +33,7 @@ func finishRestore(data string, log *logrus.Logger) error {
 		return fmt.Errorf("a restore into %s was killed: its copy %s is incomplete, and the previous chain is in %s; "+
 			"run `troupe snapshot restore` again, or rename %s back and remove %s", data, dir, newest, newest, dir)
 	}
-	if _, err := mergeSigned(data, dir, dir); err != nil {
+	if _, err := mergeSigned(data, data, dir, dir); err != nil {
 		return err
 	}
 	if err := os.Rename(dir, data); err != nil {

@@ -1,13 +1,11 @@
 package daemon
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -52,16 +50,28 @@ func dataDir(hm *home.Home) string {
 // maxLinks is the maximum number of symbolic links that dataDir follows, as in the system.
 const maxLinks = 40
 
-func incomingDir(hm *home.Home) string { return dataDir(hm) + ".coming" }
+// newChainDir returns the folder in which the next chain will be: the present one, or the folder
+// below it if it is a mount point.
+func newChainDir(hm *home.Home) string {
+	dir := dataDir(hm)
+	if home.IsMounted(dir) {
+		return filepath.Join(dir, home.BelowMount)
+	}
+	return dir
+}
+
+func incomingDir(hm *home.Home) string { return newChainDir(hm) + ".coming" }
 
 // replacedDir returns the path of the replaced chain, which exists until the node has removed that
 // chain. Users are unlikely to choose this name for a folder of their own.
-func replacedDir(hm *home.Home) string { return dataDir(hm) + ".before-arrival" }
+func replacedDir(hm *home.Home) string { return newChainDir(hm) + replacedEnd }
+
+const replacedEnd = ".before-arrival"
 
 // installIncoming replaces the data folder by a completely synced one, if there is one. The signing
 // journal and the known peers are carried over.
 func installIncoming(hm *home.Home, log *logrus.Logger) error {
-	data, dir, old := dataDir(hm), incomingDir(hm), replacedDir(hm)
+	data, dir, old, to := dataDir(hm), incomingDir(hm), replacedDir(hm), newChainDir(hm)
 	if _, err := os.Stat(filepath.Join(dir, completeFile)); err != nil { // there is no state sync, or it is incomplete
 		return nil
 	}
@@ -69,20 +79,32 @@ func installIncoming(hm *home.Home, log *logrus.Logger) error {
 		if err := carryOver(hm, dir, log); err != nil {
 			return err
 		}
-		if err := errors.Join(os.RemoveAll(old), os.Rename(data, old)); err != nil {
-			return fmt.Errorf("the synced state in %s cannot replace %s: %w; if that is a mount point, move the data folder below it", dir, data, err)
+		if err := moving("carried over"); err != nil {
+			return err
+		}
+		if err := errors.Join(os.RemoveAll(old), moveChain(data, old)); err != nil {
+			return fmt.Errorf("the synced state in %s cannot replace %s: %w", dir, data, err)
 		}
 	}
-	if err := errors.Join(os.RemoveAll(data), os.Rename(dir, data)); err != nil {
+	if err := moving("replaced"); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(to), os.Rename(dir, to)); err != nil {
+		return err
+	}
+	if err := moving("installed"); err != nil {
 		return err
 	}
 	// The old folder has the only other copy of the journal. So sync before the old folder is
 	// removed.
-	if err := syncNames(filepath.Dir(data)); err != nil {
+	if err := syncNames(filepath.Dir(to)); err != nil {
 		return err
 	}
+	if to != data {
+		hm.FindChain()
+	}
 	log.Infof("installed the synced state; the old chain is removed once it is open")
-	return os.Remove(filepath.Join(data, completeFile))
+	return os.Remove(filepath.Join(to, completeFile))
 }
 
 // removeReplaced removes the replaced chain, once the new one is open.
@@ -98,47 +120,6 @@ func withReplaced(hm *home.Home, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; the previous chain is in %s", err, replacedDir(hm))
-}
-
-// mounts is Linux's list of mount points.
-const mounts = "/proc/self/mountinfo"
-
-// mounted reports whether a folder is a mount point, which cannot be renamed.
-func mounted(dir string) bool {
-	list, err := os.ReadFile(mounts)
-	if err != nil {
-		return false
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return false
-	}
-	return isMount(list, dir)
-}
-
-// isMount returns whether a folder is in the list of mount points. The fifth field of a line is the
-// mount point, with special characters as \ooo.
-func isMount(list []byte, dir string) bool {
-	for line := range bytes.Lines(list) {
-		fields := bytes.Fields(line)
-		if len(fields) < 5 {
-			continue
-		}
-		at := fields[4]
-		var name []byte
-		for i := 0; i < len(at); i++ {
-			if at[i] == '\\' && i+3 < len(at) {
-				if c, err := strconv.ParseUint(string(at[i+1:i+4]), 8, 8); err == nil {
-					name, i = append(name, byte(c)), i+3
-					continue
-				}
-			}
-			name = append(name, at[i])
-		}
-		if string(name) == dir {
-			return true
-		}
-	}
-	return false
 }
 
 // kept lists the rows of the store that belong to the node and not to its chain.
@@ -336,13 +317,11 @@ func (h *Daemon) needsStateSync(why string) error {
 // stateSyncObstacle returns why a node does not use state sync. The result is empty if the node
 // uses state sync.
 func stateSyncObstacle(hm *home.Home) string {
-	switch dir := dataDir(hm); {
+	switch {
 	case hm.Config.Archive:
 		return "an archival node (archive) needs all blocks since the genesis"
 	case hm.Config.Network.HorizonEpochs == 0:
 		return "epoch_sync.epoch_sync_horizon_num_epochs is 0"
-	case mounted(dir):
-		return fmt.Sprintf("%s is a mount point and cannot be replaced; move the data folder below it, and make %s a symbolic link to it", dir, hm.Paths.Data)
 	}
 	return ""
 }

@@ -274,31 +274,6 @@ func TestDownloadedChainReplacesExistingOne(t *testing.T) {
 	}
 }
 
-// TestMountPointIsNotReplacedByStateSync: a folder that is the root of a file system is recognised,
-// also with unusual characters in its name. State sync is not started there, since a rename could
-// not replace the folder.
-func TestMountPointIsNotReplacedByStateSync(t *testing.T) {
-	list := []byte("22 1 0:21 / /proc rw - proc proc rw\n36 35 98:0 /mnt1 /srv/near\\040one\\134 rw,noatime master:1 - ext3 /dev/root rw\nodd\n")
-	for dir, want := range map[string]bool{"/proc": true, `/srv/near one\`: true, "/srv/near": false, "/": false, "/proc/self": false} {
-		if isMount(list, dir) != want {
-			t.Errorf("%s: not %v", dir, want)
-		}
-	}
-	if _, err := os.Stat(mounts); err != nil {
-		t.Skip("no list of what is mounted")
-	}
-	h := joined(t, made(t), "")
-	defer func() { stop(t, h) }()
-	if n, err := h.horizon(h.home); n == 0 || err != nil {
-		t.Error("it never begins in the middle")
-	}
-	at := *h.home
-	at.Paths.Data = "/proc"
-	if n, err := h.horizon(&at); n != 0 || err != nil {
-		t.Error("it waits for a state that could not take the place of /proc")
-	}
-}
-
 // TestDiscardedDownloadMarksNoFolder: a marker of an earlier download that was discarded does not
 // mark the folder as complete.
 func TestDiscardedDownloadMarksNoFolder(t *testing.T) {

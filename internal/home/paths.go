@@ -27,7 +27,7 @@ type Paths struct {
 	Records      string // empty: the records are in the genesis
 	ValidatorKey string
 	NodeKey      string
-	Data         string // folder of the store
+	Data         string // folder of the store; below the configured one if that is a mount point
 	Contracts    string // compiled contracts; may be lost
 	EpochConfigs string
 }
@@ -49,6 +49,7 @@ func PathsOf(dir string, c *config.Config) Paths {
 	if c.StorePath != "" {
 		p.Data = in(dir, c.StorePath)
 	}
+	p.Data = chainFolder(p.Data)
 	if p.Contracts = filepath.Join(p.Data, contractDir); c.ContractCachePath != "" {
 		p.Contracts = in(dir, c.ContractCachePath)
 	}
