@@ -26,8 +26,13 @@ import (
 type StateOptions struct {
 	Dir      string `json:"dir"` // folder to create; the folder must not exist yet
 	Accounts int    `json:"accounts"`
-	Memory   uint64 `json:"memory_bytes"` // memory for the tries; 0: the node's default
-	Commit   string `json:"-"`
+	// Values is the number of contract storage entries, and ValueBytes the mean length of their
+	// values. Seed selects the entries.
+	Values     int    `json:"values"`
+	ValueBytes int    `json:"value_bytes"`
+	Seed       uint64 `json:"seed"`
+	Memory     uint64 `json:"memory_bytes"` // memory for the tries; 0: the node's default
+	Commit     string `json:"-"`
 	// Progress is called with the completed share.
 	Progress func(part float64, what string) `json:"-"`
 }
@@ -89,12 +94,16 @@ func keyOf(i int) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprintf("bench state %d", i%someKeys))
 }
 
-// RunState creates a chain of one shard with many accounts, each with a key. The benchmarks node,
-// rpc and shard can run on this chain. Only the entries of the trie's frontier stay in memory, some
-// 30 bytes per account.
+// RunState creates a chain of one shard with many accounts, each with a key, and with contract
+// storage. The benchmarks node, rpc and shard can run on this chain. Only the entries of the trie's
+// frontier stay in memory, some 30 bytes per account.
 func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	if o.Accounts < 2 || o.Accounts > 1<<31-1 {
 		return nil, fmt.Errorf("bench: the number of accounts is %d, must be 2 to 2,147,483,647", o.Accounts)
+	}
+	values, err := newStateValues(&o)
+	if err != nil {
+		return nil, err
 	}
 	if o.Progress == nil {
 		o.Progress = func(float64, string) {}
@@ -106,7 +115,7 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(daemon.GCPercent))
 	at := storedState{Accounts: o.Accounts, Time: time.Now()}
 	start, cpu := time.Now(), cpuTime()
-	n, err := openState(o.Dir, &at, o.Memory, "", nil, func(s *engine.GenesisState) { s.Add(0, statePairs(o.Accounts, o.Progress)) })
+	n, err := openState(o.Dir, &at, o.Memory, "", nil, func(s *engine.GenesisState) { s.Add(0, statePairs(&o, values)) })
 	if err != nil {
 		return nil, err
 	}
@@ -211,8 +220,10 @@ func sorted(accounts int, yield func(i int) bool) {
 	}
 }
 
-// statePairs yields the trie entries: all accounts, then their keys, in trie order.
-func statePairs(accounts int, progress func(float64, string)) iter.Seq2[[]byte, []byte] {
+// statePairs yields the trie entries: all accounts, their keys, then contract storage, in trie
+// order.
+func statePairs(o *StateOptions, values *stateValues) iter.Seq2[[]byte, []byte] {
+	accounts, all := o.Accounts, 2*o.Accounts+o.Values
 	account := primitives.Account{Amount: accountBalance,
 		StorageUsage: primitives.AccountStorage + primitives.FullAccessKeyStorage, Version: primitives.AccountV1}
 	accountValue, keyValue := account.AppendBorsh(nil), (&primitives.AccessKey{}).AppendBorsh(nil)
@@ -228,7 +239,7 @@ func statePairs(accounts int, progress func(float64, string)) iter.Seq2[[]byte, 
 		start, n := time.Now(), 0
 		told := func() {
 			if n++; n%(1<<16) == 0 {
-				progress(float64(n)/float64(2*accounts), fmt.Sprintf("%s, %.0f accounts/s", what, float64(n)/2/time.Since(start).Seconds()))
+				o.Progress(float64(n)/float64(all), fmt.Sprintf("%s, %.0f entries/s", what, float64(n)/time.Since(start).Seconds()))
 			}
 		}
 		var key []byte
@@ -236,7 +247,13 @@ func statePairs(accounts int, progress func(float64, string)) iter.Seq2[[]byte, 
 		sorted(accounts, func(i int) bool {
 			told()
 			key = primitives.AppendAccountKey(key[:0], workload.Account(i))
-			more = yield(bytes.Clone(key), accountValue)
+			value := accountValue
+			if i < len(values.usage) && values.usage[i] > 0 {
+				holder := account
+				holder.StorageUsage += values.usage[i]
+				value = holder.AppendBorsh(nil)
+			}
+			more = yield(bytes.Clone(key), value)
 			return more
 		})
 		sorted(accounts, func(i int) bool {
@@ -248,6 +265,12 @@ func statePairs(accounts int, progress func(float64, string)) iter.Seq2[[]byte, 
 			more = yield(bytes.Clone(key), keyValue)
 			return more
 		})
+		if more {
+			values.all(func(k, v []byte) bool {
+				told()
+				return yield(k, v)
+			})
+		}
 	}
 }
 
@@ -272,7 +295,7 @@ func (r *StateReport) WriteJSON(w io.Writer) error {
 // WriteText writes the report as text.
 func (r *StateReport) WriteText(w io.Writer) error {
 	x := &r.Result
-	_, err := fmt.Fprintf(w, "%s\n%d accounts with a key each in %s: %.0f/s, %.1f s, of processor time %.1f s\nstate %.2f GB as nearcore counts it, %.2f GB on disk, resident at the end %.2f GB\na value of an account drawn uniformly %.1f us of processor, the index's own look for its row %.1f us\n",
-		r.Time, r.Options.Accounts, r.Options.Dir, x.AccountsPerSecond, x.Seconds, x.CPUSeconds, float64(x.StateBytes)/1e9, float64(x.DiskBytes)/1e9, float64(x.ResidentBytes)/1e9, x.ValueMicros, x.LookUpMicros)
+	_, err := fmt.Fprintf(w, "%s\n%d accounts with a key each and %d contract storage entries in %s: %.0f accounts/s, %.1f s, of processor time %.1f s\nstate %.2f GB as nearcore counts it, %.2f GB on disk, resident at the end %.2f GB\na value of an account drawn uniformly %.1f us of processor, the index's own look for its row %.1f us\n",
+		r.Time, r.Options.Accounts, r.Options.Values, r.Options.Dir, x.AccountsPerSecond, x.Seconds, x.CPUSeconds, float64(x.StateBytes)/1e9, float64(x.DiskBytes)/1e9, float64(x.ResidentBytes)/1e9, x.ValueMicros, x.LookUpMicros)
 	return errors.Join(err)
 }

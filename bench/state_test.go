@@ -1,12 +1,15 @@
 package bench
 
 import (
+	"bytes"
+	"compress/flate"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/testkit/workload"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // TestAccountsComeSortedByName: each account comes once.
@@ -50,5 +53,72 @@ func TestStateLargerThanMemoryIsServed(t *testing.T) {
 	r, err := RunRPC(t.Context(), RPCOptions{State: dir, Memory: 1 << 20, Scenarios: []string{"view_account"}, Connections: 2, Rate: 200, Duration: 200 * time.Millisecond, Dir: t.TempDir()})
 	if err != nil || len(r.Results) != 1 || r.Results[0].Requests == 0 {
 		t.Errorf("reads of a stored state: %v, %v", r, err)
+	}
+}
+
+// TestStateValuesAreDeterministicAndCounted: equal seeds give equal states, another seed gives
+// another. The entries ascend, their values do not compress, and the accounts are charged for them.
+// The size as nearcore counts it grows by the values and the nodes that lead to them.
+func TestStateValuesAreDeterministicAndCounted(t *testing.T) {
+	o := StateOptions{Accounts: 2000, Values: 5000, ValueBytes: 100, Seed: 3, Memory: 1}
+	v, err := newStateValues(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, bytesOf, usage := 0, 0, uint64(0)
+	var last []byte
+	var text bytes.Buffer
+	zip, _ := flate.NewWriter(&text, flate.BestCompression)
+	v.all(func(key, value []byte) bool {
+		if bytes.Compare(last, key) >= 0 {
+			t.Fatalf("key %x after %x", key, last)
+		}
+		last, count, bytesOf = key, count+1, bytesOf+len(value)
+		usage += uint64(dataKeyBytes + len(value) + recordBytes)
+		_, _ = zip.Write(value)
+		return true
+	})
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range v.usage {
+		usage -= n
+	}
+	if count != o.Values || usage != 0 || bytesOf < 450_000 || bytesOf > 550_000 || text.Len() < bytesOf || v.counts[0] < 4*v.counts[9] {
+		t.Errorf("%d entries, %d bytes, %d compressed, usage differs by %d, first accounts have %v", count, bytesOf, text.Len(), usage, v.counts[:10])
+	}
+	run := func(o StateOptions) (root primitives.Hash, size uint64) {
+		o.Dir = filepath.Join(t.TempDir(), "state")
+		r, err := RunState(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := reopenState(o.Dir, 1, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := n.stop(); err != nil {
+				t.Error(err)
+			}
+		}()
+		return n.Engine.Head().Shards[0].Extra.StateRoot, r.Result.StateBytes
+	}
+	first, size := run(o)
+	if again, _ := run(o); again != first {
+		t.Errorf("equal options give the roots %v and %v", first, again)
+	}
+	o.Seed++
+	if other, _ := run(o); other == first {
+		t.Error("another seed gives an equal state")
+	}
+	o.Values = 0
+	if _, small := run(o); size-small < uint64(bytesOf)+100*5000 {
+		t.Errorf("the state has %d bytes, %d without the entries, which have %d", size, small, bytesOf)
+	}
+	for _, bad := range []StateOptions{{Accounts: 2, Values: -1}, {Accounts: 2, Values: 1}, {Accounts: 2, Values: 1, ValueBytes: maxMean + 1}} {
+		if _, err := RunState(t.Context(), bad); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
 	}
 }
