@@ -274,21 +274,16 @@ func (w *bootstrapWalk) collectProof() error {
 
 // collectBlock prepares the record of the i-th block for the store, without states.
 func (w *bootstrapWalk) collectBlock(entry *BlockNode, c *epoch.Changes, i int) error {
-	chunks := w.input.Proofs[entry.Hash]
 	for k, id := range entry.Layout.ShardIDs() {
 		if headerOnly(entry.Block) {
 			break
 		}
 		s := ShardState{ID: id}
-		if h := entry.Block.Body.Chunks[k]; k < len(chunks) && chunks[k] != nil {
-			came := chunks[k]
-			if came.Hash != h.ChunkHash() || h.HeightIncluded != entry.Height() {
-				return fmt.Errorf("%w: receipt proofs for a chunk that is not in block %d", chain.InvalidChunk, entry.Height())
-			}
-			if err := chain.ValidateProofs(came); err != nil {
+		if i > 0 {
+			var err error
+			if s.Chunk, err = w.brought(entry, k); err != nil {
 				return err
 			}
-			s.Chunk = came
 		}
 		entry.Shards = append(entry.Shards, s)
 	}
@@ -305,6 +300,35 @@ func (w *bootstrapWalk) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 		}
 	}
 	return w.put(b)
+}
+
+// brought returns the k-th chunk of a block with the receipt proofs that the input has, or nil if the
+// chunk is not new in this block. A new chunk without proofs has an empty list: catchUpLate may add
+// the receipts for a late shard, which loadLocked restores only if the block has such a list. The
+// receipts for a late shard up to the block of its state belong to no block that catchUpLate applies,
+// so brought adds them.
+func (w *bootstrapWalk) brought(entry *BlockNode, k int) (*primitives.Chunk, error) {
+	h := entry.Block.Body.Chunks[k]
+	lists := [][]*primitives.Chunk{w.input.Proofs[entry.Hash]}
+	for i, next := range w.input.Next {
+		if next != nil && entry.Height() < next.Header.HeightIncluded {
+			lists = append(lists, w.input.LateProofs[primitives.ShardIndex(i)][entry.Hash])
+		}
+	}
+	out := &primitives.Chunk{Hash: h.ChunkHash(), Header: *h, Proofs: []primitives.ReceiptProof{}}
+	for _, list := range lists {
+		if k >= len(list) || list[k] == nil {
+			continue
+		}
+		if list[k].Hash != out.Hash || h.HeightIncluded != entry.Height() {
+			return nil, fmt.Errorf("%w: receipt proofs for a chunk that is not in block %d", chain.InvalidChunk, entry.Height())
+		}
+		out.Proofs = append(out.Proofs, list[k].Proofs...)
+	}
+	if h.HeightIncluded != entry.Height() {
+		return nil, nil
+	}
+	return out, chain.ValidateProofs(out)
 }
 
 // checkNext checks that Next contains the newest chunks of the wanted shards after the last block,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
@@ -19,6 +20,7 @@ import (
 type gapChain struct {
 	t      *testing.T
 	late   int
+	gap    gap
 	g      *genesis.Genesis
 	maker  *node
 	blocks []*primitives.Block
@@ -34,10 +36,19 @@ type gapChain struct {
 // lateEpoch is the number of the epoch whose sync point lacks a chunk.
 const lateEpoch = 3
 
+// gap has the digits of the numbers, within the epoch, of the blocks that lack the chunk of the late
+// shard and of the other shard.
+type gap struct{ late, other string }
+
+func (g gap) has(offset int) (late, other bool) {
+	x := fmt.Sprint(offset)
+	return len(x) == 1 && strings.Contains(g.late, x), len(x) == 1 && strings.Contains(g.other, x)
+}
+
 func newGapChain(t *testing.T, late int) *gapChain {
 	g := testGenesis(t, "aa", "bb")
 	g.Config.EpochLength, g.Config.TransactionValidityPeriod = 20, 40
-	c := &gapChain{t: t, late: late, g: g, chunks: map[primitives.Hash][]*primitives.Chunk{},
+	c := &gapChain{t: t, late: late, g: g, gap: gap{late: "34", other: "23"}, chunks: map[primitives.Hash][]*primitives.Chunk{},
 		headers: map[primitives.ShardID]*primitives.StateHeader{}, parts: map[primitives.ShardID][][]byte{}}
 	var err error
 	c.maker, err = openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Snapshots = true })
@@ -52,15 +63,8 @@ func (c *gapChain) grow(n int) {
 	c.t.Helper()
 	for range n {
 		var skip [2]bool
-		if other := 1 - c.late; c.epochs == lateEpoch {
-			switch c.offset {
-			case 2:
-				skip[other] = true
-			case 3:
-				skip = [2]bool{true, true}
-			case 4:
-				skip[c.late] = true
-			}
+		if c.epochs == lateEpoch {
+			skip[c.late], skip[1-c.late] = c.gap.has(c.offset)
 		}
 		head := c.maker.Head()
 		c.nonce += 2
@@ -217,11 +221,24 @@ func (b *bootstrapping) fetch() {
 // states of a node that has executed all blocks, over restarts and into the next epochs, and can
 // serve these states.
 func TestStateSyncWorksIfSyncPointLacksChunk(t *testing.T) {
+	testLateShards(t, gap{late: "34", other: "23"})
+}
+
+// TestLateShardGetsReceiptsOfOtherShards is the same test with chunks of the other shard, and so
+// receipts for the late shard, in the last block before the sync point and in the block of the late
+// shard's state.
+func TestLateShardGetsReceiptsOfOtherShards(t *testing.T) {
+	testLateShards(t, gap{late: "34", other: "12"})
+	testLateShards(t, gap{late: "245678", other: "13"})
+}
+
+func testLateShards(t *testing.T, gap gap) {
 	for late := range 2 {
 		for name, held := range map[string][2]bool{"all": {true, true}, "late": {0: late == 0, 1: late == 1}, "other": {0: late == 1, 1: late == 0}, "none": {}} {
-			t.Run(fmt.Sprintf("shard %d late, %s held", late, name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("no chunks %s %s, shard %d late, %s held", gap.late, gap.other, late, name), func(t *testing.T) {
 				t.Parallel()
 				c := newGapChain(t, late)
+				c.gap = gap
 				for c.epochs < lateEpoch || c.offset < 12 {
 					c.grow(1)
 				}
@@ -229,7 +246,7 @@ func TestStateSyncWorksIfSyncPointLacksChunk(t *testing.T) {
 				held := heldIDs(c.maker.Head().Layout, held[:])
 				track := TrackShards(held...)
 				at, in, totals := c.input(track)
-				if in.Point.Body.Chunks[late].HeightIncluded != at.Before.Height-1 {
+				if in.Point.Body.Chunks[late].HeightIncluded == at.Point.Height {
 					t.Fatalf("the last chunk of the late shard is at %d, the sync point at %d: the test does not test",
 						in.Point.Body.Chunks[late].HeightIncluded, at.Point.Height)
 				}
@@ -345,6 +362,34 @@ func (c *gapChain) serves(n *node, at *SyncBlock, held []primitives.ShardID) {
 		if err != nil || !slices.EqualFunc(part, c.parts[id], bytes.Equal) {
 			c.t.Errorf("shard %d: another part than that of the maker, %v", id, err)
 		}
+	}
+}
+
+// TestStateHeaderWithOtherTransactionsIsRefused: the transactions of a state header's chunk, which a
+// late shard applies, must be those of the chunk's header. A peer that sends other ones is at fault.
+func TestStateHeaderWithOtherTransactionsIsRefused(t *testing.T) {
+	c := newGapChain(t, 1)
+	for c.epochs < lateEpoch || c.offset < 12 {
+		c.grow(1)
+	}
+	at, in, _ := c.input(nil)
+	tested := 0
+	for k, id := range at.Layout.ShardIDs() {
+		h := *c.headers[id]
+		sent := h.Chunk.Transactions
+		if len(sent) == 0 {
+			continue
+		}
+		tested++
+		for _, txs := range [][]*primitives.SignedTransaction{nil, append(slices.Clone(sent), sent[0])} {
+			h.Chunk.Transactions = txs
+			if _, err := VerifyStateHeader(&h, in.Point, at.Layout, primitives.ShardIndex(k), id, c.find); !errors.As(err, new(chain.Invalid)) {
+				t.Errorf("shard %d, %d transactions: %v", id, len(txs), err)
+			}
+		}
+	}
+	if tested == 0 {
+		t.Fatal("no chunk has transactions: the test does not test")
 	}
 }
 

@@ -136,6 +136,9 @@ func VerifyStateHeader(
 		h.Chunk.Header.HeightIncluded != last.HeightIncluded {
 		return nil, wrong("its chunk is not the shard's last chunk")
 	}
+	if err := chain.ValidateBody(&h.Chunk); err != nil { // a late shard applies these transactions
+		return nil, wrong("its transactions do not match their root in the chunk header")
+	}
 	root, _ := chain.OutgoingReceiptsRoot(h.Chunk.PrevOutgoingReceipts, layout)
 	if root != h.Chunk.Header.PrevOutgoingReceiptsRoot {
 		return nil, wrong("its outgoing receipts do not match their root in the chunk header")
