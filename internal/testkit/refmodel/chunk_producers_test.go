@@ -45,6 +45,8 @@ type rowStore struct {
 	infos  map[primitives.Hash][]byte
 	epochs map[primitives.EpochID][]byte
 	starts map[primitives.EpochID]primitives.Height
+
+	aggregator []byte // nil: none is stored
 }
 
 func (s *rowStore) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
@@ -73,7 +75,21 @@ func (s *rowStore) EpochStart(id primitives.EpochID) (primitives.Height, bool, e
 
 func (s *rowStore) EpochSummary(primitives.EpochID) (*epoch.EpochSummary, error) { return nil, nil }
 
+func (s *rowStore) Aggregator() (*epoch.Aggregator, error) {
+	if s.aggregator == nil {
+		return nil, nil
+	}
+	var v epoch.Aggregator
+	if err := borsh.Unmarshal(s.aggregator, &v); err != nil {
+		return nil, err
+	}
+	return &v, nil
+}
+
 func (s *rowStore) apply(c *epoch.Changes) {
+	if c.Aggregator != nil {
+		s.aggregator = c.Aggregator.AppendBorsh(nil)
+	}
 	s.infos[c.BlockInfo.Hash] = epoch.StoredBlockInfo{BlockInfo: c.BlockInfo}.AppendBorsh(nil)
 	if c.EpochStart {
 		s.starts[c.BlockInfo.EpochID] = c.BlockInfo.Height
@@ -96,7 +112,7 @@ type plan struct {
 func newHistory(t *testing.T, seed uint64, p *plan) *history {
 	t.Helper()
 	h := &history{t: t, rng: rand.New(rand.NewPCG(seed, 652)), vote: p.vote, epochs: map[primitives.EpochID]bool{}, layouts: map[int]bool{},
-		rows: &rowStore{map[primitives.Hash][]byte{}, map[primitives.EpochID][]byte{}, map[primitives.EpochID]primitives.Height{}}}
+		rows: &rowStore{map[primitives.Hash][]byte{}, map[primitives.EpochID][]byte{}, map[primitives.EpochID]primitives.Height{}, nil}}
 	boundaries := make([]primitives.AccountID, p.shards-1)
 	for i := range boundaries {
 		boundaries[i] = primitives.AccountID(fmt.Sprintf("b%02d", i))
