@@ -159,6 +159,9 @@ func newMainnetNode(t *testing.T, c *mainnetpeer.Chain) *mainnetNode {
 	if out, err := exec.CommandContext(t.Context(), n.binary, "--home", n.dir, "init", "--chain-id", "mainnet", "--genesis", file).CombinedOutput(); err != nil {
 		t.Fatalf("init: %v\n%s", err, out)
 	}
+	change(t, filepath.Join(n.dir, "config.json"), func(c object) {
+		c.at("troupe").at("storage")["block_cache_bytes"] = 64 << 20 // the default depends on the machine
+	})
 	return n
 }
 
@@ -266,7 +269,8 @@ func (n *mainnetNode) requireSyncing(t *testing.T, c *mainnetpeer.Chain) {
 	}
 }
 
-// memoryLimit is the largest resident memory in MB of a node that begins on mainnet.
+// memoryLimit is the largest resident memory in MB of a node that begins on mainnet, with a block
+// cache of 64 MiB.
 const memoryLimit = 2000
 
 // TestNodeBeginsOnMainnetByEpochSync: a node that has only mainnet's genesis gets a proof of
@@ -318,7 +322,8 @@ func TestNodeBeginsOnMainnetByEpochSync(t *testing.T) {
 	begun = time.Now()
 	n.waits(t, "all headers", 30*time.Minute, func() bool { return n.headersHere(t) == c.Head.Header.Height })
 	t.Logf("the other %d headers %v after the start: %s", int64(c.Len())-half, time.Since(begun).Round(time.Millisecond), n.used(t))
-	n.waits(t, "blocks before the sync block are requested", 5*time.Minute, func() bool { return p.Others.Load() > 0 })
+	n.waits(t, "the sync block is found", 10*time.Minute, func() bool { return strings.Contains(n.out.String(), "state sync started") })
+	n.waits(t, "blocks before it are requested", time.Minute, func() bool { return p.Others.Load() > 0 })
 	n.requireSyncing(t, c)
 	n.requireUnbanned(t)
 	t.Logf("after the search for the sync block: %s", n.used(t))
