@@ -71,60 +71,6 @@ func TestOwnPartIsForwardedOnce(t *testing.T) {
 	}
 }
 
-// TestUnneededPartCostsNoLookup: when enough parts of a witness have arrived, a validator drops
-// further forwarded parts before it looks at the chain or verifies a signature. It still forwards its
-// own part. A forwarded part with a wrong ordinal is no known part.
-func TestUnneededPartCostsNoLookup(t *testing.T) {
-	t.Parallel()
-	const validators, me = 10, 7
-	x := newNetwork(t, 1, validators, 1, 0)
-	x.head = 4
-	w := sample()
-	w.Header.HeightCreated = 5
-	payload, err := Encode(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts, err := Parts(w.Key(), nil, payload, validators, secret(account(0)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := WitnessCoder(validators)
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := x.nodes[account(me)]
-	for ord := range c.DataParts() - 1 {
-		if out, err := node.Step(Part{parts[ord], true}); err != nil || len(out.Work) > 0 {
-			t.Fatalf("part %d: %v, %d to decode", ord, err, len(out.Work))
-		}
-	}
-	wrong := *parts[0]
-	wrong.Ord = validators
-	if _, err := node.Step(Part{&wrong, true}); !errors.Is(err, ErrPart) {
-		t.Errorf("a part with ordinal %d: %v, want %v", wrong.Ord, err, ErrPart)
-	}
-	unneeded := func(when string, p *primitives.PartialWitness) {
-		t.Helper()
-		chain, verify := node.chain, node.verify
-		node.chain, node.verify = nil, nil // a call panics
-		defer func() { node.chain, node.verify = chain, verify }()
-		if _, err := node.Step(Part{p, true}); !errors.Is(err, ErrKnown) {
-			t.Errorf("%s: %v, want %v", when, err, ErrKnown)
-		}
-	}
-	unneeded("a part that has arrived", parts[0])
-	if out, err := node.Step(Part{parts[validators-1], true}); err != nil || len(out.Work) != 1 {
-		t.Fatalf("the last needed part: %v, %d to decode", err, len(out.Work))
-	}
-	unneeded("a part after enough parts", parts[c.DataParts()])
-	unneeded("a wrong part after enough parts", &wrong)
-	out, err := node.Step(Part{parts[me], false})
-	if !errors.Is(err, ErrKnown) || len(out.Send) != 1 || !out.Send[0].Forward {
-		t.Errorf("the own part after enough parts: %v, %d messages", err, len(out.Send))
-	}
-}
-
 // TestFloodOfDeploysIsBoundedInBytes: the incomplete parts of deployed code that producers sign are
 // bounded in bytes, no part exceeds the maximum length, and a small set is not dropped.
 func TestFloodOfDeploysIsBoundedInBytes(t *testing.T) {

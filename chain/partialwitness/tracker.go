@@ -141,13 +141,12 @@ type shard struct {
 type pendingWitness struct {
 	signer    primitives.AccountID    // the chunk's producer
 	at        *primitives.ChunkAnchor // the anchor in the messages; nil: none
-	parts     *partSet                // nil: no part has arrived
-	receivers []chain.Assigned        // the chunk's validators, if parts is not nil
-	asked     []primitives.Hash       // requested contracts, sorted
-	askedFrom primitives.AccountID    // the producer from which this node requested code
-	codes     [][]byte                // cached or received code that the witness calls
-	waiting   bool                    // requested code has not arrived yet
-	decoding  bool                    // a code response is being decoded
+	parts     *partSet
+	asked     []primitives.Hash    // requested contracts, sorted
+	askedFrom primitives.AccountID // the producer from which this node requested code
+	codes     [][]byte             // cached or received code that the witness calls
+	waiting   bool                 // requested code has not arrived yet
+	decoding  bool                 // a code response is being decoded
 }
 
 // partSet collects the parts of a payload. All parts must state the same encoded length.
@@ -291,18 +290,17 @@ func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID
 // each chunk, even if the producer signs several parts. neard forwards each of these parts.
 func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
 	key, id := p.Key(), idOf(p.Key(), p.Anchor)
-	if forward { // checked first, because a third of all parts or more are not needed
-		if err := t.checkPartNeeded(id, p.Ord); err != nil {
-			return out, err
-		}
-	}
 	if err := t.checkForm(key, p.Anchor); err != nil {
 		return out, err
 	}
 	if p.EncodedLength > MaxEncoded {
 		return out, fmt.Errorf("%w: the part states a witness of %d bytes, the limit is %d", ErrPart, p.EncodedLength, MaxEncoded)
 	}
-	list, c, err := t.receivers(id)
+	list, err := t.assigned(key, t.me.Account)
+	if err != nil {
+		return out, err
+	}
+	c, err := WitnessCoder(len(list))
 	if err != nil {
 		return out, err
 	}
@@ -311,6 +309,11 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		return out, fmt.Errorf("%w: the number of the part is %d, must be 0 to %d", ErrPart, p.Ord, len(list)-1)
 	case len(p.Part) > c.MaxPart():
 		return out, fmt.Errorf("%w: part %d has %d bytes, the limit is %d", ErrPart, p.Ord, len(p.Part), c.MaxPart())
+	}
+	if forward { // skip the signature check of a part that is not needed
+		if err := t.checkPartNeeded(id, p.Ord); err != nil {
+			return out, err
+		}
 	}
 	var producer primitives.AccountID
 	if p.Signed(func(b []byte) { producer, err = t.signedBy(anchor.MessageWitness, key, p.Anchor, b, p.Signature) }); err != nil {
@@ -336,7 +339,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		return out, fmt.Errorf("%w: enough parts of the witness have arrived", ErrKnown)
 	}
 	if w.parts == nil {
-		w.parts, w.receivers = newPartSet(c, p.EncodedLength), list
+		w.parts = newPartSet(c, p.EncodedLength)
 	}
 	if err := w.parts.add(p.Ord, p.Part, p.EncodedLength); err != nil {
 		return out, err
@@ -345,36 +348,17 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 }
 
 // checkPartNeeded returns ErrKnown if a part is not needed any more. checkPartNeeded does not check
-// anything else, for example the part's signature, and changes nothing.
+// the part's signature.
 func (t *Tracker) checkPartNeeded(key chunkID, ord uint64) error {
 	s := t.shards[key.ShardID]
 	if s == nil {
 		return nil
 	}
-	if s.processed.has(key) {
-		return ErrKnown
-	}
-	w := s.pending.by[key]
-	if w != nil && w.parts != nil && (w.parts.enough() || ord < uint64(len(w.parts.parts)) && w.parts.parts[ord] != nil) {
-		return ErrKnown
+	w, _ := s.pending.get(key)
+	if s.processed.has(key) || w != nil && w.parts != nil && (w.parts.enough() || w.parts.parts[ord] != nil) {
+		return fmt.Errorf("%w: part %d for shard %d at height %d", ErrKnown, ord, key.ShardID, key.HeightCreated)
 	}
 	return nil
-}
-
-// receivers returns the validators of a chunk, which receive the parts of its witness, and the
-// coder of the parts. The errors are those of assigned and WitnessCoder.
-func (t *Tracker) receivers(id chunkID) ([]chain.Assigned, *Coder, error) {
-	if s := t.shards[id.ShardID]; s != nil {
-		if w := s.pending.by[id]; w != nil && w.parts != nil && t.chain.Relevant(id.ChunkKey) {
-			return w.receivers, w.parts.coder, nil
-		}
-	}
-	list, err := t.assigned(id.ChunkKey, t.me.Account)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := WitnessCoder(len(list))
-	return list, c, err
 }
 
 // held endorses a chunk and ends the collection of its witness. If the part that this validator
