@@ -80,6 +80,9 @@ func Answer(o ResponderOptions) (*Responder, error) {
 	if _, err = conn.Subscribe(o.Transactions, a.transaction); err == nil {
 		_, err = conn.Subscribe(o.Snapshots, a.snapshots)
 	}
+	if err == nil { // once the server has both, no request finds no responder
+		err = conn.FlushTimeout(10 * time.Second)
+	}
 	if err != nil {
 		conn.Close()
 		return nil, err
