@@ -3,9 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/congestion"
@@ -81,23 +81,13 @@ func (f *ApplyFailure) Stakes() []apply.AccountAmount {
 }
 
 // Panic is the error of a recovered panic.
-type Panic struct {
-	Reason any
-	Stack  []byte
-}
-
-// Error returns the reason without the stack.
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Reason) }
+type Panic = parallel.Panic
 
 // Catch runs f and returns a panic of f as a *Panic.
 func Catch(f func() error) (err error) {
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *Panic: // propagatePanics has raised a panic of another goroutine again; keep its stack
-			err = r
-		default:
-			err = &Panic{r, debug.Stack()}
+		if p := parallel.Recovered(recover()); p != nil {
+			err = p
 		}
 	}()
 	return f()

@@ -15,7 +15,7 @@ import (
 )
 
 // ask runs question on its own goroutine. One of the next calls of Step runs the answer that
-// question returns.
+// question returns. If question panics, its answer is to do nothing, so that Step asks again.
 func (s *Schedule) ask(c *catchup, question func(context.Context) answer) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -25,7 +25,9 @@ func (s *Schedule) ask(c *catchup, question func(context.Context) answer) {
 	run := func() {
 		defer s.asking.Done()
 		defer cancel()
-		asked <- question(ctx)
+		reply := doNothing
+		defer func() { asked <- reply }()
+		reply = question(ctx)
 	}
 	if s.Go != nil {
 		s.Go(run)

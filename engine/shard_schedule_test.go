@@ -380,3 +380,22 @@ func TestUntrackedShardWaitsForNewPoint(t *testing.T) {
 	}
 	s.Close()
 }
+
+// TestPanicOfRequestIsAnswered: a request of a catchup that panics gets an answer, so that the
+// catchup does not wait for it for ever.
+func TestPanicOfRequestIsAnswered(t *testing.T) {
+	var err error
+	s := &Schedule{Go: func(f func()) { err = Catch(func() error { f(); return nil }) }}
+	c := new(catchup)
+	s.ask(c, func(context.Context) answer { panic("over a response") })
+	if p := new(Panic); !errors.As(err, &p) || p.Reason != "over a response" {
+		t.Errorf("error %v", err)
+	}
+	s.asking.Wait()
+	select {
+	case do := <-c.reply:
+		do()
+	default:
+		t.Error("no answer")
+	}
+}

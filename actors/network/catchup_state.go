@@ -212,43 +212,58 @@ func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool
 func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	judge func(*primitives.StateResponse) error) error {
 	wait := make(chan stateAnswer, 1)
-	s.mu.Lock()
-	if p.waits[item] != nil {
-		s.mu.Unlock()
+	locked := func(f func()) { // unlocks also if f panics
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f()
+	}
+	taken := false
+	defer locked(func() { // also after a panic, so that the item can be requested again
+		if p.waits[item] == wait {
+			delete(p.waits, item)
+		}
+	})
+	locked(func() {
+		if taken = p.waits[item] != nil; !taken {
+			p.waits[item] = wait
+			s.step(p, statesync.Want{Item: item})
+		}
+	})
+	if taken {
 		return fmt.Errorf("network: state item %+v is requested already", item)
 	}
-	p.waits[item] = wait
-	s.step(p, statesync.Want{Item: item})
-	s.mu.Unlock()
 	done := func(x stateAnswer, err error) {
 		s.step(p, statesync.ItemVerified{From: x.from, Item: item, Bad: err != nil && isPeersFault(err),
 			Own: err != nil && !isPeersFault(err)})
+	}
+	drop := func() {
+		delete(p.waits, item)
+		s.step(p, statesync.Dropped{Item: item})
 	}
 	for {
 		var x stateAnswer
 		select {
 		case x = <-wait:
 		case <-ctx.Done():
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			select {
-			case x = <-wait: // the response arrived just before ctx ended
-				done(x, ctx.Err())
-			default:
-			}
-			delete(p.waits, item)
-			s.step(p, statesync.Dropped{Item: item})
+			locked(func() {
+				select {
+				case x = <-wait: // the response arrived just before ctx ended
+					done(x, ctx.Err())
+				default:
+				}
+				drop()
+			})
 			return engine.ErrNotYet
 		}
 		err := s.verify(judge, x)
-		s.mu.Lock()
-		if err == nil || !isPeersFault(err) {
-			delete(p.waits, item)
-			s.step(p, statesync.Dropped{Item: item})
-		}
-		done(x, err)
-		s.mu.Unlock()
-		if err == nil || !isPeersFault(err) {
+		ended := err == nil || !isPeersFault(err)
+		locked(func() {
+			if ended {
+				drop()
+			}
+			done(x, err)
+		})
+		if ended {
 			return err
 		}
 		s.o.Log.WithError(err).WithField("peer", x.from).WithField("shard",

@@ -104,6 +104,41 @@ func TestWrongStateAnswerAsksAnotherNode(t *testing.T) {
 	}
 }
 
+// TestPanicOfStateMachineUnlocks: a panic of the state machine, before the request or after the
+// answer, leaves neither a locked mutex nor a request that blocks the next one.
+func TestPanicOfStateMachineUnlocks(t *testing.T) {
+	for _, when := range []string{"request", "answer"} {
+		t.Run(when, func(t *testing.T) {
+			s, p := newTestShards()
+			item := statesync.Item{Shard: 7, Part: 3}
+			broken := func() { p.machine = nil } // the next step panics
+			judge := func(*primitives.StateResponse) error { broken(); return nil }
+			if when == "request" {
+				broken()
+			}
+			panicked := make(chan bool)
+			go func() {
+				defer func() { panicked <- recover() != nil }()
+				_ = s.ask(t.Context(), p, item, judge)
+			}()
+			if when == "answer" {
+				first := s.awaitRequest(t, p, item, "")
+				s.addResponse(first, &primitives.StateResponse{ShardID: 7, SyncHash: p.sync, Part: &primitives.StatePart{Number: 3}})
+			}
+			if !<-panicked {
+				t.Fatal("no panic")
+			}
+			if !s.mu.TryLock() {
+				t.Fatal("the mutex is locked")
+			}
+			defer s.mu.Unlock()
+			if len(p.waits) > 0 {
+				t.Errorf("%d still wait", len(p.waits))
+			}
+		})
+	}
+}
+
 // TestEachChunkHolderGetsTwiceTheTime: each holder asked for a chunk gets twice the time of the
 // previous one, until a part of the chunk arrives.
 func TestEachChunkHolderGetsTwiceTheTime(t *testing.T) {

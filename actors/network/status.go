@@ -2,13 +2,13 @@ package network
 
 import (
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -134,7 +134,8 @@ func (f *Status) recovered(what string) {
 func (f *Status) note(what string, reason any) {
 	f.panics.Add(1)
 	if f.Log != nil {
-		f.Log.Errorf("network: %s: %v\n%s", what, reason, debug.Stack())
+		p := parallel.Recovered(reason)
+		f.Log.Errorf("network: %s: %v\n%s", what, p.Reason, p.Stack)
 	}
 }
 

@@ -2,11 +2,12 @@ package system
 
 import (
 	"runtime"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-chain/troupe/engine/parallel"
 )
 
 // Answerable is a message whose sender waits for a reply. The mailbox calls Failed if no reply will
@@ -210,7 +211,8 @@ func (b *mailbox) run() (some, over bool) {
 			b.end(clock())
 			c, ok := r.(*Crash)
 			if !ok {
-				c = &Crash{Kind: b.kind, Reason: r, Stack: debug.Stack()}
+				p := parallel.Recovered(r)
+				c = &Crash{Kind: b.kind, Reason: p.Reason, Stack: p.Stack}
 			}
 			if q, ok := m.(Answerable); ok {
 				q.Failed(ErrFailed)
@@ -321,11 +323,11 @@ type deferredCrash struct{ crash *Crash }
 // parent would never end. recoverLifecycle passes the crash to then, if then is not nil and the
 // actor is not ending. In all other cases it passes the crash to Meter.Crashed.
 func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
-	r := recover()
-	if r == nil {
+	p := parallel.Recovered(recover())
+	if p == nil {
 		return
 	}
-	crash := &Crash{Kind: s.box.kind, Reason: r, Stack: debug.Stack()}
+	crash := &Crash{Kind: s.box.kind, Reason: p.Reason, Stack: p.Stack}
 	if then != nil && !s.box.ending {
 		then(crash)
 		return

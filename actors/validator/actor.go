@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -35,6 +34,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -486,8 +486,8 @@ func (a *Actor) startFirst(queue *[]consensus.Job) {
 	go func() {
 		m := jobDone{of: a, job: j.ID, optimistic: j.Optimistic}
 		defer func() {
-			if p := recover(); p != nil {
-				m.bad = &jobPanic{p, debug.Stack()}
+			if p := parallel.Recovered(recover()); p != nil {
+				m.bad = &jobPanic{p.Reason, p.Stack}
 			}
 			ended <- struct{}{}
 			self(m)

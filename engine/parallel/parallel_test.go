@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -55,8 +56,15 @@ func TestUntilStopsAfterFalse(t *testing.T) {
 	}
 }
 
-// TestDoRaisesPanic: a panic reaches the caller with its value, after all running calls have ended,
-// and ends the calls.
+// failSeventh is the function that the stack of TestDoRaisesPanic names.
+func failSeventh(i int) {
+	if i == 7 {
+		panic("seven")
+	}
+}
+
+// TestDoRaisesPanic: a panic reaches the caller with its value and stack, after all running calls
+// have ended, and ends the calls. A panic that passes through two calls of Do keeps its stack.
 func TestDoRaisesPanic(t *testing.T) {
 	var running atomic.Int32
 	var made atomic.Int32
@@ -66,14 +74,16 @@ func TestDoRaisesPanic(t *testing.T) {
 			running.Add(1)
 			defer running.Add(-1)
 			made.Add(1)
-			if i == 7 {
-				panic("seven")
-			}
+			Do(1, func(int) { failSeventh(i) })
 			return true
 		})
 		return nil
 	}()
-	if p != "seven" || running.Load() != 0 || made.Load() == 1_000_000 {
-		t.Errorf("panic %v, %d calls are running, %d calls were made", p, running.Load(), made.Load())
+	first, ok := p.(*Panic)
+	if !ok || first.Reason != "seven" || !bytes.Contains(first.Stack, []byte("failSeventh")) {
+		t.Errorf("raised %v, with the stack of the panic: %v", p, ok && bytes.Contains(first.Stack, []byte("failSeventh")))
+	}
+	if running.Load() != 0 || made.Load() == 1_000_000 {
+		t.Errorf("%d calls are running, %d calls were made", running.Load(), made.Load())
 	}
 }

@@ -3,9 +3,10 @@ package daemon
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"time"
 
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/storage"
 )
@@ -51,8 +52,8 @@ func (h *Daemon) startMaintenance(ctx context.Context, c *config.Config, said st
 // recoverMaintenance recovers a panic of maintenance, because the node does not depend on
 // maintenance.
 func (h *Daemon) recoverMaintenance() {
-	if p := recover(); p != nil {
-		h.log.Errorf("maintenance failed: no garbage is collected until the node is restarted: %v\n%s", p, debug.Stack())
+	if p := parallel.Recovered(recover()); p != nil {
+		h.log.Errorf("maintenance failed: no garbage is collected until the node is restarted: %v\n%s", p.Reason, p.Stack)
 	}
 }
 
@@ -115,12 +116,25 @@ func collectAgain(period time.Duration, found bool) time.Duration {
 }
 
 // verify reads the states of all shards once and compares their hashes with the roots. The node
-// works in the meantime.
+// works in the meantime. A panic of the check means the same as an error: what the check read
+// contradicts itself. It ends the check only, so that garbage collection still begins.
 func (h *Daemon) verify(ctx context.Context) {
+	err := engine.Catch(func() error { return h.verifyStates(ctx) })
+	if err == nil {
+		return
+	}
+	log := h.log.WithError(err)
+	var p *engine.Panic
+	if errors.As(err, &p) {
+		log = log.WithField("stack", string(p.Stack))
+	}
+	log.Error("the stored state is damaged: do not trust this node's answers and blocks; stop it and restore the data folder")
+}
+
+func (h *Daemon) verifyStates(ctx context.Context) error {
 	begin := time.Now()
 	if err := h.Engine.Preload(func() bool { return ctx.Err() != nil }); err != nil {
-		h.log.WithError(err).Error("the stored state is damaged: do not trust this node's answers and blocks; stop it and restore the data folder")
-		return
+		return err
 	}
 	h.log.WithField("ms", time.Since(begin).Milliseconds()).Debug("the upper trie levels of all shards are loaded")
 	v := h.Engine.Verify()
@@ -129,16 +143,15 @@ func (h *Daemon) verify(ctx context.Context) {
 		at := time.Now()
 		done, err := v.Step(verifyStep)
 		if err != nil {
-			h.log.WithError(err).Error("the stored state is damaged: do not trust this node's answers and blocks; stop it and restore the data folder")
-			return
+			return err
 		}
 		if done {
 			h.log.WithField("ms", time.Since(begin).Milliseconds()).Debug("stored states match their hashes")
-			return
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-time.After(max(verifyPause, verifyRest*time.Since(at))):
 		}
 	}

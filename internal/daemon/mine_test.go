@@ -333,17 +333,20 @@ func stopBesideReaders(t *testing.T) time.Duration {
 	return time.Since(begun)
 }
 
-// TestMaintenancePanicIsLogged: the panic ends the maintenance loop, and the node can still be
-// stopped.
+// TestMaintenancePanicIsLogged: a panic of the check of the states is logged with its stack as
+// damage, and garbage collection begins all the same. A panic of garbage collection ends the
+// maintenance loop, and the node can still be stopped.
 func TestMaintenancePanicIsLogged(t *testing.T) {
 	var said bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&said)
 	h := &Daemon{Instance: Instance{log: log}, upkeep: make(chan struct{})}
-	h.startMaintenance(t.Context(), &config.Config{}, "") // there is no engine to check the states of
+	h.startMaintenance(t.Context(), &config.Config{}, "") // there is no engine, so each call of it panics
 	<-h.upkeep
-	if got := said.String(); !strings.Contains(got, "maintenance failed") || !strings.Contains(got, "maintain") {
-		t.Errorf("logged: %s", got)
+	for _, want := range []string{"the stored state is damaged", "Preload", "maintenance failed", "collect"} {
+		if got := said.String(); !strings.Contains(got, want) {
+			t.Errorf("%q is not in the log: %s", want, got)
+		}
 	}
 }
 
