@@ -170,7 +170,7 @@ func (n *Node) imported(acc *engine.Imported) {
 	}
 	if n.optimistic != nil {
 		n.optimistic.Final(acc.Final.Height)
-		if o := n.optimistic.TakeOrphan(hash); o != nil {
+		for _, o := range n.optimistic.TakeOrphans(hash) {
 			n.optimisticBlock(o)
 		}
 	}

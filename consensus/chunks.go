@@ -105,7 +105,7 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 	}
 	for _, c := range out.Complete {
 		n.complete[c.Chunk.Hash] = c.Chunk
-		if n.optimistic != nil {
+		if n.optimistic != nil && n.fitsParent(&c.Chunk.Header) {
 			n.optimistic.AddChunk(c.Chunk)
 		}
 		n.addBody(c.Chunk)
@@ -120,6 +120,13 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 	}
 }
 
+// fitsParent returns whether a block can include a chunk: the chunk was created one height above its
+// parent. It returns true if the parent is unknown.
+func (n *Node) fitsParent(h *primitives.ChunkHeader) bool {
+	at := n.e.Imported(h.PrevBlockHash)
+	return at == nil || h.HeightCreated == at.Height()+1
+}
+
 // readyChunk records a chunk of which this node has received its own parts. If this node produces
 // the next block, that block includes, for each shard, the first chunk that readyChunk recorded for
 // that block's parent.
@@ -127,8 +134,8 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.Hooks.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return
 	}
-	if at := n.e.Imported(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {
-		return // no block can include this chunk, so it must not replace a valid one
+	if !n.fitsParent(h) {
+		return // it must not replace a valid chunk
 	}
 	if !h.TxRoot.IsZero() || h.PrevGasUsed > 0 {
 		n.noteActivity(h.HeightCreated)

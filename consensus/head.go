@@ -245,7 +245,7 @@ func (n *Node) rekey(ev KeyChanged) {
 	}
 	n.witnesses.Rekey(primitives.SecretKey{})
 	n.takeKey(ev.Key, ev.Wait)
-	n.again, n.announced, n.announcing = repeatedVote{}, nil, announcing{}
+	n.again, n.announced, n.announcing = repeatedVote{}, nil, nextBlock{}
 	if h := n.head; h != nil {
 		n.checkKey(h.block.Header, h.epoch)
 		h.approves = false

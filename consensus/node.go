@@ -271,7 +271,8 @@ type Node struct {
 	assigned      *assignments
 	optimistic    *optimistic.Pool            // nil: NoOptimisticBlocks
 	announced     *primitives.OptimisticBlock // optimistic block that this node produced last, or nil
-	announcing    announcing
+	expected      nextBlock                   // next block for which beginOptimistic was called last
+	announcing    nextBlock
 	witnesses     *partialwitness.Tracker // nil: this node has no account
 	votes         *partialwitness.Endorsements
 	// deferred are endorsements of chunks on the head, for the producers of later heights. The node
@@ -439,6 +440,7 @@ func (n *Node) advance() {
 				n.out.Wake = min(n.out.Wake, n.again.at)
 			}
 			n.makeOptimisticBlock()
+			n.expectNext()
 		}
 		if len(n.ownMessages) == 0 {
 			n.out.Wake = max(n.out.Wake, n.now+1)

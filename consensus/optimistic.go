@@ -26,9 +26,9 @@ type OptimisticCounters struct {
 	Orphans  atomic.Int64  // number that wait for their parent now
 }
 
-// announcing identifies a block that this node may have to announce by an optimistic block.
-type announcing struct {
-	head   primitives.Hash
+// nextBlock identifies the next block by its parent and height.
+type nextBlock struct {
+	parent primitives.Hash
 	height primitives.Height
 }
 
@@ -38,7 +38,7 @@ type announcing struct {
 // chain/client/src/client_actor.rs:1537).
 func (n *Node) makeOptimisticBlock() {
 	h, height := n.head, n.tracker.TimerHeight()
-	now := announcing{h.hash, height}
+	now := nextBlock{h.hash, height}
 	if n.optimistic == nil || n.me == "" || n.announcing == now || n.isBehind() {
 		return
 	}
@@ -69,7 +69,7 @@ func (n *Node) makeOptimisticBlock() {
 		n.out.Send = append(n.out.Send, Send{Receivers: to, Message: o})
 	}
 	n.announced = o
-	n.optimistic.AddBlock(o, h.layout.ShardIDs())
+	n.optimistic.AddBlock(o, h.height, h.layout.ShardIDs())
 	n.beginOptimistic()
 }
 
@@ -96,7 +96,7 @@ func (n *Node) optimisticBlock(o *primitives.OptimisticBlock) {
 	}
 	switch shards, err := n.e.CheckOptimistic(o, n.tracker.TimerHeight()+maxOptimisticAhead); {
 	case err == nil:
-		n.optimistic.AddBlock(o, shards)
+		n.optimistic.AddBlock(o, n.e.Imported(o.PrevBlockHash).Height(), shards)
 		n.beginOptimistic()
 	case errors.Is(err, engine.ErrOrphan):
 		n.optimistic.AddOrphan(o)
@@ -108,18 +108,39 @@ func (n *Node) optimisticBlock(o *primitives.OptimisticBlock) {
 	c.Orphans.Store(int64(orphans))
 }
 
-// beginOptimistic starts to apply the chunks of optimistic blocks whose chunks are complete.
+// expectNext calls beginOptimistic if another block is expected next than at the last call.
+func (n *Node) expectNext() {
+	if n.optimistic == nil {
+		return
+	}
+	if now := n.expectedBlock(); n.expected != now {
+		n.expected = now
+		n.beginOptimistic()
+	}
+}
+
+// expectedBlock returns the block that this node expects next: the child of the tip at the height of
+// the timer.
+func (n *Node) expectedBlock() nextBlock {
+	tip := n.e.Tip()
+	return nextBlock{tip.Hash, max(n.tracker.TimerHeight(), tip.Height()+1)}
+}
+
+// beginOptimistic starts to apply the chunks of optimistic blocks whose chunks are complete, up to
+// the height of the block that this node expects next.
 func (n *Node) beginOptimistic() {
-	if n.optimistic == nil || n.fatal != nil {
+	if n.optimistic == nil || n.fatal != nil || n.head == nil {
 		return
 	}
 	c := &n.o.Counters.Optimistic
 	for {
-		o, chunks := n.optimistic.Ready()
+		next := n.expectedBlock()
+		o, chunks := n.optimistic.Ready(next.parent, next.height)
 		if o == nil {
 			return
 		}
-		if r := n.blocks.Running(); o.Height <= n.blocks.Tip() || r != nil && o.Height <= r.Block.Header.Height {
+		// A block of the same height or on the same parent has begun.
+		if r := n.blocks.Running(); r != nil && (o.Height <= r.Block.Header.Height || o.PrevBlockHash == r.Block.Header.PrevHash) {
 			c.Late.Add(1)
 			continue
 		}

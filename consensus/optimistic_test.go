@@ -209,3 +209,32 @@ func (s *script) chunkOn(parent primitives.Hash) {
 		s.step(consensus.Received{From: consensus.Peer(by.AccountID), Message: x.Body})
 	}
 }
+
+// TestLaterOptimisticBlockWaitsForItsHeight: an optimistic block of a later height on the head does
+// not replace that of the next height, and is not applied unless the next height is skipped.
+func TestLaterOptimisticBlockWaitsForItsHeight(t *testing.T) {
+	s := newScript(t, "ann")
+	h := primitives.Height(2)
+	for s.producerOf(h) == "ann" || s.producerOf(h+1) == "ann" {
+		h++
+	}
+	s.block("parent", "genesis", h-1, []string{"ann", "bob", "cid", "dan"})
+	parent := s.blocks["parent"].Hash()
+	s.step(consensus.Received{From: "bob", Message: s.blocks["parent"]})
+	s.chunkOn(parent)
+	applied := func(h primitives.Height) bool {
+		return slices.Contains(s.notes, fmt.Sprintf("applies 0 chunks of optimistic block %d", h))
+	}
+	for _, at := range []primitives.Height{h + 1, h} {
+		o, err := s.maker.NewOptimisticBlock(parent, at, 0, testnode.Key(s.producerOf(at)))
+		s.fail(err)
+		s.step(consensus.Received{From: "bob", Message: o})
+		if applied(h) != (at == h) || applied(h+1) {
+			t.Fatalf("after optimistic block %d: %q", at, s.notes)
+		}
+	}
+	s.wait(20 * time.Second) // height h is skipped
+	if !applied(h + 1) {
+		t.Errorf("optimistic block %d is not applied after its height has become the next: %q", h+1, s.notes)
+	}
+}

@@ -33,7 +33,8 @@ var errCanceled = errors.New("engine: the optimistic block is no longer needed")
 //
 // Invariants. (1) A result is used only for a block for which applying has the same input. (2) The
 // states and the changes of an unused result are released, and nothing of it is visible. (3) The
-// engine keeps at most maxOptimistic, and none up to the height of a block that has begun import.
+// engine keeps at most maxOptimistic, and none up to the height or on the parent of a block that
+// has begun import.
 // (4) All methods run on the engine's goroutine, except OptimisticJob.Run.
 //
 // Outline.
@@ -345,12 +346,13 @@ func (o *OptimisticApply) sameInput(b *primitives.Block) bool {
 		})
 }
 
-// takeOptimistic passes the jobs of an optimistic block with the same input to the import p, and
-// drops all optimistic blocks up to the height of p, whose jobs would only delay the import.
+// takeOptimistic passes the jobs of an optimistic block with the same input to the import p. It
+// drops all optimistic blocks up to the height of p and all others on the parent of p: no block will
+// probably use their results, and their jobs would delay the import.
 func (e *Engine) takeOptimistic(p *BlockImport) {
 	h := p.entry.Header()
 	for _, o := range e.usableOptimistic() {
-		if o.p.entry.Height() > h.Height {
+		if o.p.entry.Height() > h.Height && o.p.parent != p.parent {
 			continue
 		}
 		if o.p.parent == p.parent && len(p.patch) == 0 && p.mocks == nil && o.sameInput(p.entry.Block) {

@@ -127,7 +127,8 @@ func TestOptimisticBlockGivesResultsOfItsBlock(t *testing.T) {
 }
 
 // TestOtherInputDoesNotUseOptimisticResult: an optimistic block that differs from the block in any
-// field, or in a chunk, has no effect on the block's result, and its states are released.
+// field, or in a chunk, has no effect on the block's result. It is cancelled when the block's import
+// begins, also if its height is greater, and its states are released.
 func TestOtherInputDoesNotUseOptimisticResult(t *testing.T) {
 	type change = func(n *node, o *primitives.OptimisticBlock, chunks []*primitives.Chunk)
 	for name, change := range map[string]change{
@@ -165,7 +166,6 @@ func TestOtherInputDoesNotUseOptimisticResult(t *testing.T) {
 			if u := ahead.hits(); u.Hits != 0 || u.Misses == 0 {
 				t.Errorf("%+v", u)
 			}
-			ahead.DropOptimistic() // one of a later height is left
 			if refs := a.p.parent.refs.Load(); refs > 1 || len(ahead.optimistic) > 0 {
 				t.Errorf("the parent has %d holders, %d optimistic blocks are left", refs, len(ahead.optimistic))
 			}

@@ -2,6 +2,8 @@ package optimistic
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -15,139 +17,131 @@ const (
 	MaxParents = 32 // blocks on which chunks are kept
 )
 
-// Pool holds optimistic blocks until all chunks on the same parent are complete. For each parent it
-// keeps the optimistic block with the greatest height, and for each shard the first complete chunk.
-// Of each height at most one optimistic block becomes ready. Not safe for concurrent use.
+// Pool holds optimistic blocks until they are due and all chunks on the same parent are complete. It
+// keeps one optimistic block of each parent and height, and for each shard the first complete chunk
+// that a block on the parent can include. Of each height at most one optimistic block becomes ready.
+// Not safe for concurrent use.
+//
+// nearcore keeps the newest optimistic block of a parent. There the producer of a later height can
+// replace the optimistic block of the next height.
 type Pool struct {
 	final primitives.Height // chunks on blocks below this height are dropped
 	// taken is the greatest height of the optimistic blocks that were ready, and at least final.
 	// Optimistic blocks up to this height are dropped.
 	taken   primitives.Height
-	blocks  map[primitives.Hash]pooled // by parent
+	blocks  map[place]pooled
 	orphans []*primitives.OptimisticBlock
-	chunks  map[primitives.Hash]*chunksOn // by parent
+	chunks  map[place]map[primitives.ShardID]*primitives.Chunk
+}
+
+// place is a height on a parent: that of an optimistic block, or that at which a chunk was created.
+type place struct {
+	parent primitives.Hash
+	height primitives.Height
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.height, q.height), bytes.Compare(p.parent[:], q.parent[:]))
 }
 
 type pooled struct {
 	*primitives.OptimisticBlock
-	shards []primitives.ShardID
+	created primitives.Height // height at which chunks on the parent are created
+	shards  []primitives.ShardID
 }
 
-type chunksOn struct {
-	height primitives.Height // height of the parent
-	of     map[primitives.ShardID]*primitives.Chunk
-}
+func placeOf(o *primitives.OptimisticBlock) place { return place{o.PrevBlockHash, o.Height} }
 
 // New returns an empty pool. final is the height of the last final block.
 func New(final primitives.Height) *Pool {
-	return &Pool{final: final, taken: final, blocks: map[primitives.Hash]pooled{}, chunks: map[primitives.Hash]*chunksOn{}}
+	return &Pool{final: final, taken: final, blocks: map[place]pooled{}, chunks: map[place]map[primitives.ShardID]*primitives.Chunk{}}
 }
 
 // Wants returns whether the pool would keep an optimistic block. The caller can so skip the
 // validation of a copy.
 func (p *Pool) Wants(o *primitives.OptimisticBlock) bool {
-	if o.Height <= p.taken {
-		return false
-	}
-	has, ok := p.blocks[o.PrevBlockHash]
-	return !ok || has.Height < o.Height
+	_, known := p.blocks[placeOf(o)]
+	return o.Height > p.taken && !known
 }
 
-// AddBlock adds a validated optimistic block. shards are the shards of its epoch, by shard index.
-func (p *Pool) AddBlock(o *primitives.OptimisticBlock, shards []primitives.ShardID) {
+// AddBlock adds a validated optimistic block. parent is the height of its parent. shards are the
+// shards of its epoch, by shard index. If the pool is full, the lowest optimistic block is dropped.
+func (p *Pool) AddBlock(o *primitives.OptimisticBlock, parent primitives.Height, shards []primitives.ShardID) {
 	if !p.Wants(o) {
 		return
 	}
-	p.blocks[o.PrevBlockHash] = pooled{o, shards}
+	p.blocks[placeOf(o)] = pooled{o, parent + 1, shards}
 	if len(p.blocks) > MaxBlocks {
-		var worst pooled
-		for _, x := range p.blocks {
-			if worst.OptimisticBlock == nil || less(x.OptimisticBlock, worst.OptimisticBlock) {
-				worst = x
-			}
-		}
-		delete(p.blocks, worst.PrevBlockHash)
+		delete(p.blocks, slices.MinFunc(slices.Collect(maps.Keys(p.blocks)), place.compare))
 	}
 }
 
-// less orders optimistic blocks on different parents.
-func less(a, b *primitives.OptimisticBlock) bool {
-	return a.Height < b.Height || a.Height == b.Height && bytes.Compare(a.PrevBlockHash[:], b.PrevBlockHash[:]) < 0
-}
-
-// AddOrphan keeps an optimistic block whose parent is unknown. It replaces an orphan with the same
-// parent. If the pool is full, the orphan that was added first is dropped.
+// AddOrphan keeps an optimistic block whose parent is unknown. It replaces an orphan of the same
+// parent and height. If the pool is full, the orphan that was added first is dropped.
 func (p *Pool) AddOrphan(o *primitives.OptimisticBlock) {
-	p.TakeOrphan(o.PrevBlockHash)
+	p.orphans = slices.DeleteFunc(p.orphans, func(x *primitives.OptimisticBlock) bool { return placeOf(x) == placeOf(o) })
 	if len(p.orphans) >= MaxOrphans {
 		p.orphans = slices.Delete(p.orphans, 0, 1)
 	}
 	p.orphans = append(p.orphans, o)
 }
 
-// TakeOrphan removes and returns the orphan on a parent, or nil.
-func (p *Pool) TakeOrphan(parent primitives.Hash) *primitives.OptimisticBlock {
-	i := slices.IndexFunc(p.orphans, func(o *primitives.OptimisticBlock) bool { return o.PrevBlockHash == parent })
-	if i < 0 {
-		return nil
-	}
-	o := p.orphans[i]
-	p.orphans = slices.Delete(p.orphans, i, i+1)
-	return o
+// TakeOrphans removes and returns the orphans on a parent.
+func (p *Pool) TakeOrphans(parent primitives.Hash) (list []*primitives.OptimisticBlock) {
+	p.orphans = slices.DeleteFunc(p.orphans, func(o *primitives.OptimisticBlock) bool {
+		if o.PrevBlockHash != parent {
+			return false
+		}
+		list = append(list, o)
+		return true
+	})
+	return list
 }
 
-// AddChunk adds a complete chunk, unless the pool has one of the same shard on the same parent. If
-// chunks are on more than MaxParents blocks, those on the lowest block are dropped.
+// AddChunk adds a complete chunk, unless the pool has one of the same shard, parent and height of
+// creation. A chunk whose height of creation is not that of its parent plus one is never used. If
+// the pool has chunks of more than MaxParents parents, those created at the lowest height are
+// dropped.
 func (p *Pool) AddChunk(c *primitives.Chunk) {
 	h := &c.Header
 	if h.HeightCreated == 0 || h.HeightCreated-1 < p.final {
 		return
 	}
-	on := p.chunks[h.PrevBlockHash]
-	if on == nil {
-		on = &chunksOn{height: h.HeightCreated - 1, of: map[primitives.ShardID]*primitives.Chunk{}}
-		p.chunks[h.PrevBlockHash] = on
-		p.evictChunks()
-	}
-	if on.of[h.ShardID] == nil {
-		on.of[h.ShardID] = c
-	}
-}
-
-func (p *Pool) evictChunks() {
-	if len(p.chunks) <= MaxParents {
-		return
-	}
-	var worst primitives.Hash
-	var least *chunksOn
-	for hash, on := range p.chunks {
-		if least == nil || on.height < least.height || on.height == least.height && bytes.Compare(hash[:], worst[:]) < 0 {
-			worst, least = hash, on
+	at := place{h.PrevBlockHash, h.HeightCreated}
+	of := p.chunks[at]
+	if of == nil {
+		of = map[primitives.ShardID]*primitives.Chunk{}
+		p.chunks[at] = of
+		if len(p.chunks) > MaxParents {
+			delete(p.chunks, slices.MinFunc(slices.Collect(maps.Keys(p.chunks)), place.compare))
 		}
 	}
-	delete(p.chunks, worst)
+	if of[h.ShardID] == nil {
+		of[h.ShardID] = c
+	}
 }
 
-// Ready removes the highest optimistic block whose chunks are complete, and all optimistic blocks
-// up to its height. It returns that block with its chunks by shard index, or nil.
-func (p *Pool) Ready() (*primitives.OptimisticBlock, []*primitives.Chunk) {
+// Ready removes the lowest optimistic block on parent, if its chunks are complete and its height is
+// not above maxHeight, and all optimistic blocks up to its height. It returns that block with its
+// chunks by shard index, or nil. The caller passes its head, and the height for which it expects a
+// block on the head. So an optimistic block of a later height causes no work unless the heights
+// below are skipped.
+func (p *Pool) Ready(parent primitives.Hash, maxHeight primitives.Height) (*primitives.OptimisticBlock, []*primitives.Chunk) {
 	var best pooled
-	for _, x := range p.blocks {
-		on := p.chunks[x.PrevBlockHash]
-		if on == nil || slices.ContainsFunc(x.shards, func(id primitives.ShardID) bool { return on.of[id] == nil }) {
-			continue
-		}
-		if best.OptimisticBlock == nil || less(best.OptimisticBlock, x.OptimisticBlock) {
+	for at, x := range p.blocks {
+		if at.parent == parent && at.height <= maxHeight && (best.OptimisticBlock == nil || at.height < best.Height) {
 			best = x
 		}
 	}
 	if best.OptimisticBlock == nil {
 		return nil, nil
 	}
-	on := p.chunks[best.PrevBlockHash]
+	of := p.chunks[place{parent, best.created}]
 	chunks := make([]*primitives.Chunk, len(best.shards))
 	for i, id := range best.shards {
-		chunks[i] = on.of[id]
+		if chunks[i] = of[id]; chunks[i] == nil {
+			return nil, nil
+		}
 	}
 	p.drop(best.Height)
 	return best.OptimisticBlock, chunks
@@ -156,11 +150,7 @@ func (p *Pool) Ready() (*primitives.OptimisticBlock, []*primitives.Chunk) {
 // drop drops all optimistic blocks up to a height, and takes no more of them.
 func (p *Pool) drop(height primitives.Height) {
 	p.taken = max(p.taken, height)
-	for parent, o := range p.blocks {
-		if o.Height <= p.taken {
-			delete(p.blocks, parent)
-		}
-	}
+	maps.DeleteFunc(p.blocks, func(at place, _ pooled) bool { return at.height <= p.taken })
 	p.orphans = slices.DeleteFunc(p.orphans, func(o *primitives.OptimisticBlock) bool { return o.Height <= p.taken })
 }
 
@@ -168,11 +158,7 @@ func (p *Pool) drop(height primitives.Height) {
 func (p *Pool) Final(height primitives.Height) {
 	p.drop(height)
 	p.final = max(p.final, height)
-	for parent, on := range p.chunks {
-		if on.height < p.final {
-			delete(p.chunks, parent)
-		}
-	}
+	maps.DeleteFunc(p.chunks, func(at place, _ map[primitives.ShardID]*primitives.Chunk) bool { return at.height <= p.final })
 }
 
 // Len returns the number of optimistic blocks whose parent is known, of orphans, and of blocks on

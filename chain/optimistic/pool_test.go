@@ -24,60 +24,81 @@ func TestBlockIsReadyWithAllChunks(t *testing.T) {
 	steps := []func(*Pool){
 		func(p *Pool) { p.AddChunk(chunk(1, 11, 7, 1)) },
 		func(p *Pool) { p.AddChunk(chunk(1, 11, 4, 2)) },
-		func(p *Pool) { p.AddBlock(block(1, 11), shards) },
+		func(p *Pool) { p.AddBlock(block(1, 11), 10, shards) },
 	}
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		p := New(5)
 		for i, k := range order {
-			if o, _ := p.Ready(); o != nil {
+			if o, _ := p.Ready(primitives.Hash{1}, 12); o != nil {
 				t.Errorf("%v: ready after %d steps", order, i)
 			}
 			steps[k](p)
 			p.AddChunk(chunk(2, 11, 4, 9)) // on another parent
 		}
 		p.AddChunk(chunk(1, 11, 4, 8)) // a second one
-		o, chunks := p.Ready()
+		o, chunks := p.Ready(primitives.Hash{1}, 12)
 		if o == nil || len(chunks) != 2 || chunks[0].Hash != (primitives.Hash{2}) || chunks[1].Hash != (primitives.Hash{1}) {
 			t.Fatalf("%v: %v with %v", order, o, chunks)
 		}
-		if p.AddBlock(block(1, 11), shards); p.Wants(block(1, 11)) {
+		if p.AddBlock(block(1, 11), 10, shards); p.Wants(block(1, 11)) {
 			t.Error("the height is wanted again")
 		}
-		if o, _ := p.Ready(); o != nil {
+		if o, _ := p.Ready(primitives.Hash{1}, 12); o != nil {
 			t.Error("ready again")
 		}
 		// a height was skipped: the same chunks are for the next height
-		p.AddBlock(block(1, 12), shards)
-		if o, chunks := p.Ready(); o == nil || o.Height != 12 || len(chunks) != 2 {
+		p.AddBlock(block(1, 12), 10, shards)
+		if o, chunks := p.Ready(primitives.Hash{1}, 12); o == nil || o.Height != 12 || len(chunks) != 2 {
 			t.Errorf("%v, %d chunks", o, len(chunks))
 		}
 	}
 }
 
-// TestHighestBlockIsKept: of the optimistic blocks on one parent the highest is kept, of one height
-// the first. Of several that are ready the highest is returned, and the lower ones are dropped.
-func TestHighestBlockIsKept(t *testing.T) {
+// TestLaterBlockDoesNotReplaceEarlier: on one parent the pool keeps an optimistic block of each
+// height, of one height the first. The lowest is ready first, and one above the maximum height is
+// not ready. Optimistic blocks on another parent than the given one are kept.
+func TestLaterBlockDoesNotReplaceEarlier(t *testing.T) {
 	p := New(5)
-	first := block(1, 12)
+	first := block(1, 11)
 	first.Timestamp = 1
-	p.AddBlock(block(1, 11), shards)
-	p.AddBlock(first, shards)
-	p.AddBlock(block(1, 12), shards)
-	p.AddBlock(block(1, 11), shards)
-	p.AddBlock(block(2, 13), shards)
-	for parent := range byte(2) {
-		for _, id := range shards {
-			p.AddChunk(chunk(parent+1, 11, id, 1))
-		}
+	p.AddBlock(block(1, 12), 10, shards)
+	p.AddBlock(first, 10, shards)
+	p.AddBlock(block(1, 11), 10, shards)
+	p.AddBlock(block(2, 12), 11, shards)
+	for _, id := range shards {
+		p.AddChunk(chunk(1, 11, id, 1))
+		p.AddChunk(chunk(2, 12, id, 1))
 	}
-	if p.blocks[primitives.Hash{1}].OptimisticBlock != first {
-		t.Errorf("kept %+v", p.blocks[primitives.Hash{1}])
+	if o, _ := p.Ready(primitives.Hash{1}, 10); o != nil {
+		t.Errorf("ready above the maximum height: %v", o)
 	}
-	if o, _ := p.Ready(); o == nil || o.Height != 13 {
-		t.Errorf("ready %v", o)
+	if o, _ := p.Ready(primitives.Hash{1}, 11); o != first {
+		t.Errorf("ready %v, want the first of height 11", o)
 	}
-	if o, _ := p.Ready(); o != nil {
+	if o, _ := p.Ready(primitives.Hash{1}, 11); o != nil {
 		t.Errorf("then ready %v", o)
+	}
+	if o, _ := p.Ready(primitives.Hash{1}, 12); o == nil || o.Height != 12 || o.PrevBlockHash != (primitives.Hash{1}) {
+		t.Errorf("at the next height ready %v", o)
+	}
+	if o, _ := p.Ready(primitives.Hash{2}, 12); o != nil {
+		t.Errorf("height 12 is ready again: %v", o)
+	}
+}
+
+// TestChunkOfAnotherHeightDoesNotReplaceValidOne: a chunk with a height of creation that is not that
+// of its parent plus one, which arrives first, leaves the valid one in place, also if the parent is
+// not known yet.
+func TestChunkOfAnotherHeightDoesNotReplaceValidOne(t *testing.T) {
+	p := New(5)
+	for _, id := range shards {
+		p.AddChunk(chunk(1, 12, id, 9))
+		p.AddChunk(chunk(1, 11, id, 1))
+	}
+	p.AddBlock(block(1, 11), 10, shards)
+	o, chunks := p.Ready(primitives.Hash{1}, 11)
+	if o == nil || len(chunks) != 2 || chunks[0].Hash != (primitives.Hash{1}) || chunks[1].Hash != (primitives.Hash{1}) {
+		t.Errorf("%v with %v", o, chunks)
 	}
 }
 
@@ -86,7 +107,7 @@ func TestPoolIsBounded(t *testing.T) {
 	p := New(5)
 	for i := range byte(200) {
 		h := primitives.Height(i) + 10
-		p.AddBlock(block(i, h), shards)
+		p.AddBlock(block(i, h), h-1, shards)
 		p.AddOrphan(block(i, h))
 		p.AddOrphan(block(i, h)) // replaces the first
 		p.AddChunk(chunk(i, h, 4, 1))
@@ -96,12 +117,18 @@ func TestPoolIsBounded(t *testing.T) {
 	if blocks != MaxBlocks || orphans != MaxOrphans || parents != MaxParents {
 		t.Errorf("%d blocks, %d orphans, chunks on %d blocks", blocks, orphans, parents)
 	}
+	p.AddOrphan(block(199, 210)) // of the same parent as the newest; the first one is dropped
+	if got := p.TakeOrphans(primitives.Hash{199}); len(got) != 2 {
+		t.Errorf("%d orphans on a parent, want those of two heights", len(got))
+	}
+	p.AddOrphan(block(190, 200))
+	p.AddOrphan(block(199, 209))
 	for i := range byte(200) {
 		want := i >= 200-MaxOrphans
-		if got := p.TakeOrphan(primitives.Hash{i}); (got != nil) != want {
+		if got := p.TakeOrphans(primitives.Hash{i}); (len(got) == 1) != want {
 			t.Errorf("orphan %d: %v", i, got)
 		}
-		if _, got := p.blocks[primitives.Hash{i}]; got != (i >= 200-MaxBlocks) {
+		if _, got := p.blocks[place{primitives.Hash{i}, primitives.Height(i) + 10}]; got != (i >= 200-MaxBlocks) {
 			t.Errorf("block %d: %v", i, got)
 		}
 	}
@@ -111,7 +138,7 @@ func TestPoolIsBounded(t *testing.T) {
 func TestFinalBlockEvicts(t *testing.T) {
 	p := New(5)
 	for h := primitives.Height(6); h < 12; h++ {
-		p.AddBlock(block(byte(h), h), shards)
+		p.AddBlock(block(byte(h), h), h-1, shards)
 		p.AddOrphan(block(byte(h), h))
 		p.AddChunk(chunk(byte(h), h, 4, 1))
 	}
@@ -120,7 +147,7 @@ func TestFinalBlockEvicts(t *testing.T) {
 	if blocks, orphans, parents := p.Len(); blocks != 2 || orphans != 2 || parents != 2 {
 		t.Errorf("%d blocks, %d orphans, chunks on %d blocks", blocks, orphans, parents)
 	}
-	p.AddBlock(block(1, 9), shards)
+	p.AddBlock(block(1, 9), 8, shards)
 	p.AddChunk(chunk(1, 9, 4, 1))
 	p.AddChunk(chunk(1, 0, 4, 1))
 	if blocks, _, parents := p.Len(); blocks != 2 || parents != 2 {
