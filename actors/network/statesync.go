@@ -55,6 +55,7 @@ type bootstrap struct {
 	parts    *engine.BootstrapSync // nil: some state headers have not arrived yet
 	busy     bool                  // a step of the state sync runs in another goroutine
 	finished bool                  // all parts are stored
+	unusable bool                  // the sync block cannot be used: the actor waits for that of the next epoch
 	logAt    int64
 }
 
@@ -205,17 +206,22 @@ func (x *bootstrap) asksFor(hash primitives.Hash) bool {
 
 // wantBlocks requests the full blocks that are needed: the two before the sync block, and all
 // blocks from oldestNeeded on. When all these blocks are present, wantBlocks starts the requests for
-// state.
+// state. If some of the blocks are unknown, or if there are more than maxWholeBlocks, wantBlocks
+// requests nothing more. The actor then waits until it may choose the sync block of another epoch.
 func (a *Actor) wantBlocks(x *bootstrap, now int64) {
+	if x.unusable {
+		return
+	}
 	if least, known := x.oldestNeeded(); known {
 		enough := true
 		path := x.at.Path
-		if len(path) == 0 || least < path[0].Height {
-			a.o.Log.Warn("network: a shard has had no chunk for longer than headers are known; waiting for the next epoch")
-			a.bootstrap = nil
+		if len(path) == 0 || least < path[0].Height || len(path) > maxWholeBlocks && path[len(path)-1-maxWholeBlocks].Height >= least {
+			a.o.Log.WithField("height", x.at.Sync.Height).Warnf("network: a shard had no chunk from block %d to the sync block. "+
+				"State sync needs each block in between, but at most %d. It waits for the next epoch", least, maxWholeBlocks)
+			x.unusable, x.wanted = true, map[primitives.Hash]int64{}
 			return
 		}
-		for i := len(path) - 1; i >= 0 && path[i].Height >= least && len(path)-i <= maxWholeBlocks; i-- {
+		for i := len(path) - 1; i >= 0 && path[i].Height >= least; i-- {
 			if hash := path[i].Hash; x.blocks[hash] == nil {
 				if enough = false; !x.asksFor(hash) {
 					x.wanted[hash] = 0

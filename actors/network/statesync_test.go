@@ -1,32 +1,56 @@
 package network
 
 import (
-	"io"
 	"testing"
 
-	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestBootstrapWithoutHeadersIsAbandoned: if there are no headers before the sync block, the
-// bootstrap is abandoned and starts again later.
-func TestBootstrapWithoutHeadersIsAbandoned(t *testing.T) {
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	before, point := primitives.Hash{1}, primitives.Hash{2}
-	x := &bootstrap{
-		at: &engine.SyncBlock{Before: storage.BlockRef{Hash: before}, Point: storage.BlockRef{Hash: point}},
-		blocks: map[primitives.Hash]*primitives.Block{
-			before: blank(), point: blank(),
-		},
-	}
-	a := &Actor{o: Options{Log: log}, bootstrap: x}
-	a.wantBlocks(x, 0)
-	if a.bootstrap != nil {
-		t.Error("the bootstrap goes on")
+// TestSyncBlockWithTooManyBlocksWaitsForNextEpoch: if a shard had no chunk for more blocks than state
+// sync fetches, or for longer than headers are known, state sync warns once and requests no blocks.
+// With as many blocks as it fetches, it requests all of them.
+func TestSyncBlockWithTooManyBlocksWaitsForNextEpoch(t *testing.T) {
+	hash := func(h primitives.Height) primitives.Hash { return primitives.Hash{byte(h), byte(h >> 8), 1} }
+	const last = 3000 // height of the sync point; the shard's last chunk but one is at height least
+	for name, c := range map[string]struct {
+		first, least primitives.Height // height of the first known header
+		want         int               // blocks that are requested
+	}{
+		"most blocks":      {1, last - maxWholeBlocks + 1, maxWholeBlocks - 2},
+		"one block more":   {1, last - maxWholeBlocks, 0},
+		"unknown headers":  {last - 10, last - 11, 0},
+		"no known headers": {last + 1, last - 10, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, hook := test.NewNullLogger()
+			before, point := blank(), blank()
+			before.Body.Chunks = []*primitives.ChunkHeader{{HeightIncluded: c.least}}
+			point.Body.Chunks = []*primitives.ChunkHeader{{HeightIncluded: last}}
+			point.Body.Chunks[0].PrevBlockHash = hash(last - 1)
+			x := &bootstrap{wanted: map[primitives.Hash]int64{},
+				blocks: map[primitives.Hash]*primitives.Block{hash(last): point, hash(last - 1): before},
+				at: &engine.SyncBlock{Before: storage.BlockRef{Height: last - 1, Hash: hash(last - 1)},
+					Point: storage.BlockRef{Height: last, Hash: hash(last)}}}
+			for h := c.first; h <= last; h++ {
+				x.at.Path = append(x.at.Path, storage.BlockRef{Height: h, Hash: hash(h)})
+			}
+			a := &Actor{o: Options{Log: log}, bootstrap: x}
+			for range 3 {
+				a.wantBlocks(x, 0)
+			}
+			warnings := 1
+			if c.want > 0 {
+				warnings = 0
+			}
+			if len(x.wanted) != c.want || len(hook.AllEntries()) != warnings || x.machine != nil || a.bootstrap != x {
+				t.Errorf("%d blocks requested, %d warnings, state requested: %v, abandoned: %v; want %d blocks, %d warnings",
+					len(x.wanted), len(hook.AllEntries()), x.machine != nil, a.bootstrap != x, c.want, warnings)
+			}
+		})
 	}
 }
 
