@@ -40,7 +40,7 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 	front := &network.Status{MaxPeers: 40, Awaits: len(boot) > 0}
 	first := true
 	c := near.Config{Key: key, Genesis: peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash},
-		Version: 86, Oldest: 83, Boot: boot, Draw: rand.IntN}
+		Version: 86, Oldest: 83, Boot: boot, Draw: rand.IntN, T1Period: time.Second}
 	o.Network = &network.Options{Peer: key.PublicKey(), Status: front, Random: rand.IntN,
 		Listener: listenFunc(func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
 			on := l
