@@ -90,6 +90,9 @@ type Options struct {
 	Key primitives.SecretKey
 	// Proxies are the addresses at which other validators reach this validator. At most ten.
 	Proxies []wire.PeerAddr
+	// Addresses finds this validator's address if there are no Proxies. nil: the address is not
+	// searched.
+	Addresses AddressSource
 	// Peer is the id of this node.
 	Peer wire.PeerID
 	// Random returns a number from 0 to n-1, which chooses among peers. Required.
@@ -151,14 +154,15 @@ const (
 
 // Actor is the network actor. Only its own goroutine uses it, except where a method says otherwise.
 type Actor struct {
-	lottery hostLottery // orders the snapshot hosts from which state is requested
-	o       Options
-	begun   time.Time
-	self    func(any)
-	host    *tcp.Server
-	stop    func() // stops the host and the server's workers, and waits until all of them have ended
-	timer   *time.Timer
-	ticker  idleTicker
+	lottery    hostLottery // orders the snapshot hosts from which state is requested
+	o          Options
+	begun      time.Time
+	self       func(any)
+	host       *tcp.Server
+	stop       func() // stops the host, the server's workers and the background, and waits until all of them have ended
+	background *background
+	timer      *time.Timer
+	ticker     idleTicker
 
 	inbox          *inbox
 	validatorInbox validatorInbox
@@ -184,6 +188,7 @@ type Actor struct {
 	epoch     primitives.EpochID // epoch whose validators the host knows
 	t1        map[primitives.AccountID][]primitives.PublicKey
 	seat      validatorSeat
+	address   addressFinder
 
 	// headersApart means that the verified headers follow an epoch sync proof, and do not connect to
 	// the chain yet.
@@ -304,6 +309,7 @@ func (a *Actor) start() {
 	for range serverWorkers {
 		group.Go(func() { a.server.run(ctx) })
 	}
+	a.background = &background{ctx, &group}
 	a.stop = func() {
 		cancel()
 		a.server.close()
@@ -332,7 +338,7 @@ func (a *Actor) validator() {
 	if a.o.Account == "" {
 		return
 	}
-	a.host.Post(near.Validator{AccountID: a.o.Account, Key: a.key(), Proxies: a.o.Proxies})
+	a.host.Post(near.Validator{AccountID: a.o.Account, Key: a.key(), Proxies: a.proxies()})
 }
 
 // key returns the validator's current signing key.
@@ -419,6 +425,10 @@ func (a *Actor) Handle(msg any) {
 		a.proofDone(&m)
 	case bootstrapDone:
 		a.bootstrapDone(&m)
+	case addressAnswer:
+		if m.of == a {
+			a.addressAnswered(&m)
+		}
 	case tick:
 		if m.of == a {
 			a.tick()
@@ -462,6 +472,7 @@ func (a *Actor) tick() {
 		a.announceSnapshots()
 	}
 	a.advanceBootstrap(now, &info)
+	a.findAddress(now, &info)
 	if a.o.Shards != nil {
 		a.o.Shards.tick(&info)
 	}

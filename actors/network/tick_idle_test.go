@@ -28,17 +28,25 @@ func (f listenFunc) Remember([]wire.PeerInfo) {}
 
 // newLoneActor returns an actor with a chain of one validator and a host without peers. The channel
 // gets its messages to self.
-func newLoneActor(t *testing.T) (*Actor, chan any) {
-	chain, _ := testnode.Sandbox(t, 1, nil)
+func newLoneActor(t *testing.T) (*Actor, chan any) { return newLoneActorWith(t, nil) }
+
+// newLoneActorWith does the same as newLoneActor, with options that change may change. change gets
+// the validator's key. nil: no change.
+func newLoneActorWith(t *testing.T, change func(*Options, primitives.SecretKey)) (*Actor, chan any) {
+	chain, key := testnode.Sandbox(t, 1, nil)
 	e := testnode.Open(t, testnode.Options{Chain: chain})
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	a := New(Options{Engine: e, Status: new(Status), Log: log, Random: func(int) int { return 0 },
+	o := Options{Engine: e, Status: new(Status), Log: log, Random: func(int) int { return 0 },
 		Listener: listenFunc(func(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error) {
 			return tcp.Listen(near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a"),
 				Genesis: wire.GenesisID{ChainID: "sandbox"},
 				Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}, deliver, verify)
-		})})
+		})}
+	if change != nil {
+		change(&o, key)
+	}
+	a := New(o)
 	notes := make(chan any, 100)
 	a.self = func(m any) { notes <- m }
 	a.start()

@@ -90,8 +90,11 @@ type Network struct {
 	// Public are the addresses at which other validators reach this validator, in the form
 	// key@host:port: its own, or those of nodes that forward to it. At most ten, with different
 	// keys.
-	Public              []string
-	AllowPrivate        bool   // true: Public may have addresses of private networks
+	Public       []string
+	AllowPrivate bool // true: Public may have addresses of private networks
+	// Stun are the servers, as host:port, that a validator without Public asks for its IP address.
+	// home.Load removes the servers of init on chains other than mainnet and testnet.
+	Stun                []string
 	Transport           string // near, libp2p or both
 	Libp2p              Libp2p
 	Addr                string // address on which to listen for peers; empty: a free port of the loopback interface
@@ -513,7 +516,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	c.Network = Network{
 		Pace: Pace(str("troupe.network.pace")), Transport: str("network.transport"), Libp2p: Libp2p{Addr: str("network.libp2p.addr"), Quic: yes("network.libp2p.quic"),
 			MDNS: yes("network.libp2p.mdns"), NATs: yes("network.libp2p.nat_port_map")},
-		Enabled: maybe("troupe.network.enabled"), Public: list("network.public_addrs"), AllowPrivate: yes("network.allow_private_ip_in_public_addrs"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
+		Enabled: maybe("troupe.network.enabled"), Public: list("network.public_addrs"), AllowPrivate: yes("network.allow_private_ip_in_public_addrs"), Stun: list("network.trusted_stun_servers"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
 		Blacklist: list("network.blacklist"), MaxPeers: num("network.max_num_peers"), MinOutbound: num("network.minimum_outbound_peers"),
 		IdealLow: num("network.ideal_connections_lo"), IdealHigh: num("network.ideal_connections_hi"), SafeSet: num("network.safe_set_size"),
 		InboundT1: yes("network.tier1.enable_inbound"), OutboundT1: yes("network.tier1.enable_outbound"), T1Period: dur("network.tier1.connect_interval"),

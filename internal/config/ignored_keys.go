@@ -85,7 +85,7 @@ var used = map[string]bool{
 	"network.minimum_outbound_peers": true, "network.ideal_connections_lo": true, "network.ideal_connections_hi": true, "network.safe_set_size": true,
 	"network.transport": true, "network.libp2p.addr": true, "network.libp2p.quic": true, "network.libp2p.mdns": true, "network.libp2p.nat_port_map": true,
 	"network.tier1.enable_inbound": true, "network.tier1.enable_outbound": true, "network.tier1.connect_interval": true,
-	"network.public_addrs": true, "network.allow_private_ip_in_public_addrs": true,
+	"network.public_addrs": true, "network.allow_private_ip_in_public_addrs": true, "network.trusted_stun_servers": true,
 }
 
 // Inert lists the config keys that are set to a value other than init's and that this node ignores.

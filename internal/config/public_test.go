@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -39,5 +40,59 @@ func TestPublicAddressesFollowNeardsRules(t *testing.T) {
 				t.Errorf("%d entries of %d", len(got), len(x.list))
 			}
 		})
+	}
+}
+
+// TestStunServersAreChecked: network.trusted_stun_servers takes at most 20 servers, each with a port.
+func TestStunServersAreChecked(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat(`"1.2.3.4:5",`, 20)
+	for _, x := range []struct{ name, list, problem string }{
+		{"none", `[]`, ""},
+		{"a name and addresses", `["stun.example.org:3478","1.2.3.4:5","[2001:db8::1]:5"]`, ""},
+		{"no port", `["stun.example.org"]`, "must be host:port"},
+		{"a port by name", `["stun.example.org:stun"]`, "must be host:port"},
+		{"a number", `[5]`, "a list of strings"},
+		{"twenty", `[` + many[:len(many)-1] + `]`, ""},
+		{"more than twenty", `[` + many + `"1.2.3.4:5"]`, "at most 20"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c, _, err := Parse("config.json", []byte(nested("network.trusted_stun_servers", x.list)))
+			if (err == nil) != (x.problem == "") || err != nil && !strings.Contains(err.Error(), x.problem) {
+				t.Errorf("%v, want %q", err, x.problem)
+			}
+			if err == nil && c.Network.IsInitStun() {
+				t.Error("taken for the servers of init")
+			}
+		})
+	}
+	c, _, err := Parse("config.json", []byte(`{}`))
+	if err != nil || !c.Network.IsInitStun() || len(c.Network.Stun) != 5 {
+		t.Errorf("by default %v, %v", c.Network.Stun, err)
+	}
+}
+
+// TestReportedAddressMustBePublic: an address that STUN servers report is used only if other nodes
+// can connect to it.
+func TestReportedAddressMustBePublic(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		ip              string
+		public, private bool // whether it is accepted, without and with allow_private_ip_in_public_addrs
+	}{
+		{"203.0.113.7", true, true}, {"2001:db8::1", true, true}, {"127.0.0.1", false, true}, {"::1", false, true},
+		{"10.1.2.3", false, true}, {"192.168.1.1", false, true}, {"100.64.0.1", false, true}, {"169.254.1.1", false, true},
+		{"fe80::1", false, true}, {"fd00::1", false, true}, {"0.0.0.0", false, false}, {"::", false, false},
+		{"224.0.0.1", false, false}, {"ff02::1", false, false}, {"255.255.255.255", false, true},
+	} {
+		for _, private := range []bool{false, true} {
+			want := x.public
+			if private {
+				want = x.private
+			}
+			if err := (&Network{AllowPrivate: private}).CheckReported(netip.MustParseAddr(x.ip)); (err == nil) != want {
+				t.Errorf("%s, private addresses allowed %v: %v", x.ip, private, err)
+			}
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/troupe-chain/troupe/internal/otlp"
+	"github.com/troupe-chain/troupe/net/stun"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -99,6 +100,14 @@ func (c *Config) rules(file string, hadTracked []string) error {
 	if _, err := n.Proxies(); err != nil {
 		bad("network.public_addrs", strconv.Quote(clip(strings.Join(n.Public, ","))), err.Error())
 	}
+	if len(n.Stun) > stun.MaxServers {
+		bad("network.trusted_stun_servers", fmt.Sprintf("a list of %d servers", len(n.Stun)), fmt.Sprintf("at most %d", stun.MaxServers))
+	}
+	for _, s := range n.Stun {
+		if !IsAddress(s) {
+			bad("network.trusted_stun_servers", strconv.Quote(clip(s)), "host:port, like stun.example.org:3478")
+		}
+	}
 	for _, s := range n.Blacklist {
 		if _, err := netip.ParseAddr(s); err != nil {
 			if _, err := netip.ParseAddrPort(s); err != nil {
@@ -186,6 +195,29 @@ func (n *Network) Proxies() ([]Proxy, error) {
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// carrierNetwork has the addresses that providers use behind their NAT (RFC 6598).
+var carrierNetwork = netip.MustParsePrefix("100.64.0.0/10")
+
+// CheckReported returns an error if other nodes cannot connect to an address that STUN servers
+// report. neard accepts every address. But a node that listens on all interfaces could connect to
+// itself at 127.0.0.1, too, and would publish that address.
+func (n *Network) CheckReported(ip netip.Addr) error {
+	switch {
+	case n.AllowPrivate && !ip.IsUnspecified() && !ip.IsMulticast():
+		return nil
+	case !ip.IsGlobalUnicast() || ip.IsPrivate() || carrierNetwork.Contains(ip):
+		return fmt.Errorf("STUN servers report %v, which is not a public address (network.allow_private_ip_in_public_addrs allows private ones)", ip)
+	}
+	return nil
+}
+
+// IsInitStun returns whether Stun has the servers that init writes.
+func (n *Network) IsInitStun() bool {
+	v, _ := initial().Get("network.trusted_stun_servers")
+	servers, _ := v.([]any)
+	return slices.EqualFunc(n.Stun, servers, func(a string, b any) bool { return a == b })
 }
 
 // CheckBootNodes checks a comma-separated list of key@host:port, each with an optional @account

@@ -108,6 +108,10 @@ var extras = map[string]rule{
 		doc: "at most ten addresses at which other validators reach this validator, each node_key@ip:port. " +
 			"They are the validator's own, or those of nodes that forward to it. The node publishes those to " +
 			"which it can connect under the validator's key"},
+	"network.trusted_stun_servers": {kind: kStrings,
+		doc: "STUN servers, each host:port, at most 20. A validator whose `network.public_addrs` is empty asks them for " +
+			"its IP address, and publishes it with its own port as in neard: if all answers are equal, and once the node " +
+			"can connect to itself there. The servers of `init` are asked on mainnet and testnet only"},
 }
 
 // optional are the keys that init writes with a value and that neard also accepts as null.

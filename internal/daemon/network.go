@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"github.com/troupe-chain/troupe/net/libp2p"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/stun"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -81,7 +83,22 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	for _, p := range proxies {
 		o.Proxies = append(o.Proxies, wire.PeerAddr{Addr: p.Addr, PeerID: p.Key})
 	}
+	if len(c.Stun) > 0 {
+		o.Addresses = stunSource{c}
+	}
 	return o, nil
+}
+
+// stunSource implements network.AddressSource with the STUN servers of the configuration.
+type stunSource struct{ c *config.Network }
+
+// PublicIP implements network.AddressSource.
+func (s stunSource) PublicIP(ctx context.Context, ipv4 bool) (netip.Addr, error) {
+	ip, err := stun.Agreed(ctx, s.c.Stun, ipv4)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return ip, s.c.CheckReported(ip)
 }
 
 // peerListener implements network.Listener.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -144,5 +146,36 @@ func TestHeightJumpOfPeersIsBounded(t *testing.T) {
 	}
 	if got := maxHeightJump(false, c); got != 0 {
 		t.Errorf("a sandbox: %d, want no limit", got)
+	}
+}
+
+// TestPublicIPComesFromStunServers: the configured STUN servers are asked, and their answer must be
+// an address that other nodes can reach.
+func TestPublicIPComesFromStunServers(t *testing.T) {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() { // answers each binding request with the sender's address
+		buf := make([]byte, 100)
+		for {
+			n, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			ip := from.(*net.UDPAddr).AddrPort().Addr().Unmap().As4()
+			reply := append([]byte{1, 1, 0, 12}, buf[4:n]...)
+			reply = append(reply, 0, 0x20, 0, 8, 0, 1, 0, 0, ip[0]^0x21, ip[1]^0x12, ip[2]^0xa4, ip[3]^0x42)
+			_, _ = conn.WriteTo(reply, from)
+		}
+	}()
+	c := &config.Network{Stun: []string{conn.LocalAddr().String()}, AllowPrivate: true}
+	if ip, err := (stunSource{c}).PublicIP(t.Context(), true); err != nil || ip.String() != "127.0.0.1" {
+		t.Errorf("%v, %v", ip, err)
+	}
+	c.AllowPrivate = false
+	if _, err := (stunSource{c}).PublicIP(t.Context(), true); err == nil || !strings.Contains(err.Error(), "not a public address") {
+		t.Errorf("a loopback address of a STUN server: %v", err)
 	}
 }

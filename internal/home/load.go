@@ -57,6 +57,7 @@ func load(dir string, runs bool) (*Home, error) {
 		return nil, err
 	}
 	h.joinPublicNetwork()
+	h.dropInitStun()
 	h.EpochConfigFiles, err = readEpochConfigs(h.Paths.EpochConfigs)
 	return h, err
 }
@@ -80,6 +81,14 @@ func (h *Home) joinPublicNetwork() {
 	if n.Enabled == nil && public(h.Genesis.ChainID) && h.Config.Replica.Of == "" && !exists(filepath.Join(h.Paths.Dir, ForkFile)) {
 		on := true
 		n.Enabled = &on
+	}
+}
+
+// dropInitStun removes init's STUN servers on a chain that is not public: its nodes ask no server on
+// the internet that config.json does not choose.
+func (h *Home) dropInitStun() {
+	if n := &h.Config.Network; n.IsInitStun() && !public(h.Genesis.ChainID) {
+		n.Stun = nil
 	}
 }
 

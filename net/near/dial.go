@@ -176,6 +176,20 @@ func (n *PeerManager) dialProxies() {
 	}
 }
 
+// closeOldLoop closes this node's T1 connection to itself if the connection is to an address that is
+// no longer among the proxies. An idle connection to an address that the machine has lost stays open,
+// and would keep the node from dialling its new address.
+func (n *PeerManager) closeOldLoop(now time.Time) {
+	c := n.ready[wire.T1][n.me]
+	if c == nil || slices.Contains(n.accounts.proxies, wire.PeerAddr{PeerID: n.me, Addr: c.peer.Addr}) {
+		return
+	}
+	if n.loop != nil {
+		n.close(now, n.loop, Requested, NotBanned)
+	}
+	n.close(now, c, Requested, NotBanned)
+}
+
 // checkProxies schedules an advertisement if the proxies to which this node is connected have
 // changed. All nodes relay an advertisement, so a proxy whose connection is lost again and again
 // causes at most one per advertisePause.

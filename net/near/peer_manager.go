@@ -305,6 +305,7 @@ func (n *PeerManager) newHead(h Head) {
 func (n *PeerManager) setValidator(now time.Time, v Validator) {
 	n.account = v.AccountID
 	n.accounts.key, n.accounts.proxies, n.accounts.advertised = v.Key, v.Proxies, false
+	n.closeOldLoop(now)
 	n.dialProxies()
 	n.timers.advertise = time.Time{}
 }

@@ -467,6 +467,39 @@ func TestOnlyConnectedProxiesArePublished(t *testing.T) {
 	}
 }
 
+// TestNewOwnAddressReplacesOld: a validator whose address has changed connects to itself at the new
+// one, although the connection at the old one is open, and publishes the new one. It publishes no
+// address at which it does not reach itself.
+func TestNewOwnAddressReplacesOld(t *testing.T) {
+	f := newTestNetwork(t, 1)
+	vk := keyFor("validator")
+	a, b := f.add("a", withoutDialling), f.add("b", withoutDialling)
+	head := headAt(1)
+	head.T1 = map[primitives.AccountID][]primitives.PublicKey{"val.near": {vk.PublicKey()}}
+	f.dial(a, b, wire.T2)
+	f.run(5 * time.Second)
+	f.step(a, head)
+	f.step(b, head)
+	moved := netip.AddrPortFrom(netip.MustParseAddr("9.9.9.9"), a.ListenAddr.Port())
+	f.byAddr[moved] = a
+	for _, x := range []struct{ given, want netip.AddrPort }{
+		{a.ListenAddr, a.ListenAddr}, {moved, moved}, {moved, moved}, {a.ListenAddr, a.ListenAddr},
+		{netip.MustParseAddrPort("9.9.9.8:24567"), netip.AddrPort{}},
+	} {
+		f.step(a, Validator{AccountID: "val.near", Key: vk, Proxies: []wire.PeerAddr{{Addr: x.given, PeerID: a.me}}})
+		f.run(30 * time.Second)
+		var got netip.AddrPort
+		if list := b.accounts.data[vk.PublicKey()].Proxies; len(list) == 1 {
+			got = list[0].Addr
+		} else if len(list) > 1 {
+			t.Errorf("published %v", list)
+		}
+		if got != x.want {
+			t.Errorf("with the address %v, published %v", x.given, got)
+		}
+	}
+}
+
 // TestUnsteadyProxyCausesFewAdvertisements: a proxy whose connection changes ten times a second does
 // not make the validator advertise each time.
 func TestUnsteadyProxyCausesFewAdvertisements(t *testing.T) {
