@@ -1,11 +1,11 @@
 package node
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -47,7 +47,7 @@ func TestBatchIsCheckedConcurrently(t *testing.T) {
 		}
 	}
 	defer func() {
-		if got := recover(); fmt.Sprint(got) != "of the seventh" {
+		if got := parallel.Recovered(recover()); got == nil || got.Reason != "of the seventh" {
 			t.Errorf("failed with %v", got)
 		}
 	}()
