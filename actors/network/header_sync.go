@@ -162,7 +162,11 @@ func (a *Actor) logStuck() {
 	}
 	a.o.Status.stuckAgain.Store(now + stuckLogPeriod)
 	a.path.known = false
-	a.o.Log.WithField("height", height).Warnf("no peer has sent the requested block for %d s; peers may have deleted it, and state sync starts only beyond the horizon", since/1000)
+	then := "state sync starts only beyond the horizon"
+	if a.o.Sync.Horizon == 0 || a.o.Sync.ProofBelow != 0 {
+		then = "this node does not use state sync: add an archival peer to network.boot_nodes"
+	}
+	a.o.Log.WithField("height", height).Warnf("no peer has sent the requested block for %d s; peers may have deleted it, and %s", since/1000, then)
 }
 
 // headersResult is a message to self: headers have been verified.

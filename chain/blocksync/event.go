@@ -55,6 +55,10 @@ type Options struct {
 	// Horizon is the gap in blocks above which sync starts with an epoch sync proof
 	// (epoch_sync_horizon_num_epochs). If it is 0, sync never uses a proof.
 	Horizon primitives.Height
+	// ProofBelow is the height of the tip from which on no proof is requested, unless a state sync has
+	// begun already. So sync never replaces the blocks of a node that keeps them. If it is 0, the tip
+	// may have any height.
+	ProofBelow primitives.Height
 	// ProofFirst means that headers and blocks are requested only after this node has accepted an
 	// epoch sync proof. It is for a chain whose first blocks this node cannot validate.
 	ProofFirst bool

@@ -463,6 +463,9 @@ func (m *Machine) askProof(out *Out, now int64) error {
 	if m.o.Horizon == 0 || m.proof != nil || now < m.proofAt {
 		return nil
 	}
+	if m.o.ProofBelow != 0 && m.tip >= m.o.ProofBelow && !m.chain.Apart() {
+		return nil
+	}
 	at, err := m.chain.Headers()
 	if err != nil || m.best <= max(at.Height, m.tip)+m.o.Horizon {
 		return err

@@ -659,4 +659,20 @@ func TestDistantNodeRequestsProofFirst(t *testing.T) {
 	if len(near.proofs) != 0 {
 		t.Error("within the horizon a proof was asked for")
 	}
+	for _, x := range []struct {
+		name  string
+		below primitives.Height
+		apart bool
+		want  int
+	}{{"blocks are kept", 1, false, 0}, {"a state sync has begun", 1, true, 1}, {"the tip is lower", 100, false, 1}, {"no bound", 0, false, 1}} {
+		w := newWorld(t, 3, 1000, &simPeer{headers: 900, delay: 20, blocks: true})
+		w.tip, w.apart = 1, x.apart
+		w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200, ProofBelow: x.below})
+		for id, p := range w.peers {
+			w.step(Peers{List: []Peer{{id, p.height}}})
+		}
+		if len(w.proofs) != x.want {
+			t.Errorf("%s: %d proofs are asked for, want %d", x.name, len(w.proofs), x.want)
+		}
+	}
 }

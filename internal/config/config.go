@@ -33,6 +33,12 @@ const (
 	ProofsOfNone   Proofs = "none"
 )
 
+// The values of troupe.archive_start.
+const (
+	StartGenesis   = "genesis"
+	StartStateSync = "state_sync"
+)
+
 // Config holds the settings of config.json that this node uses.
 type Config struct {
 	GenesisFile, RecordsFile      string
@@ -41,6 +47,7 @@ type Config struct {
 	Consensus                     Consensus
 	TrackedShards                 TrackedShards
 	Archive                       bool
+	ArchiveStart                  string // where a new archival node begins; empty: it depends on the chain
 	GCEpochsToKeep, GCBlocksLimit uint64
 	GCStepPeriod, GCMinAge        time.Duration
 	StorePath                     string // path of the data folder; empty: <home>/data
@@ -281,7 +288,7 @@ func embedded(name string, in []byte) *Document {
 // own are the defaults of Troupe's own keys, and of keys of neard that neard's init does not write.
 // The defaults of the RPC limits are in limits.Table instead. Init does not write these keys, so
 // that the file equals the one that neard's init writes.
-const own = `{"troupe":{"block_production":"instant","numbering":null,"gc_min_age":{"secs":3600,"nanos":0},
+const own = `{"troupe":{"block_production":"instant","numbering":null,"archive_start":null,"gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
@@ -444,7 +451,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	c := &Config{
 		GenesisFile: str("genesis_file"), RecordsFile: str("genesis_records_file"),
 		ValidatorKeyFile: str("validator_key_file"), NodeKeyFile: str("node_key_file"),
-		Archive: yes("archive"), GCEpochsToKeep: max(num("gc_num_epochs_to_keep"), 3), GCBlocksLimit: num("gc_blocks_limit"),
+		Archive: yes("archive"), ArchiveStart: str("troupe.archive_start"), GCEpochsToKeep: max(num("gc_num_epochs_to_keep"), 3), GCBlocksLimit: num("gc_blocks_limit"),
 		GCStepPeriod: dur("gc_step_period"), GCMinAge: dur("troupe.gc_min_age"), StorePath: str("store.path"),
 		WriteBuffer: num("troupe.storage.write_buffer_bytes"), BlockCache: num("troupe.storage.block_cache_bytes"),
 		StateMemory: num("troupe.state.memory_bytes"), PointEpochs: num("troupe.state.point_epochs"),

@@ -35,7 +35,8 @@ restart.
 - A request that a limit refuses gets HTTP 503 (busy), 413 (too large) or 429 (too many), and an INTERNAL_ERROR with the
   name of the limit's key. ` + "`/metrics`" + ` shows each limit, how much of it is used and how many requests it refused:
   ` + "`troupe_rpc_limit`, `troupe_rpc_limit_fill`, `troupe_rpc_limit_refusals_total`" + `.
-- With ` + "`\"archive\": true`" + ` the node keeps all blocks and states.
+- With ` + "`\"archive\": true`" + ` the node keeps all blocks and states from its first block on
+  (` + "`troupe.archive_start`" + `).
 - ` + "`tracked_shards_config`" + `, or an older key that it replaces, defines which shards a node tracks. Without these keys a node
   tracks all shards. A validator in a chain with other validators also tracks the shards for which it produces chunks. A
   shadow validator tracks those of the account that it shadows. The node downloads the states of these shards before an

@@ -41,6 +41,10 @@ var ownKeys = map[string]rule{
 		doc: "which features protocol version 86 has. `release`: those of the published releases. `june`: " +
 			"those of nearcore f0c7706f1, and 86 is then the newest version. null: the value with which the " +
 			"data folder was written, or `release` for a new folder. mainnet and testnet always use `release`"},
+	"troupe.archive_start": {kind: kString, nullable: true, choices: []string{StartGenesis, StartStateSync},
+		doc: "where a new node with `archive` begins. `genesis`: it executes all blocks. `state_sync`: at the " +
+			"state of a recent block, if it is as far behind as other nodes that do so. It never has the " +
+			"blocks before. null: `genesis`, but `state_sync` on mainnet and testnet"},
 	"troupe.gc_min_age": {kind: kDuration,
 		doc: "blocks younger than this are never garbage-collected"},
 	"troupe.rpc": {kind: kObject},

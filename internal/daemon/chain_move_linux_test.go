@@ -232,7 +232,7 @@ func TestChainInMountPointIsReplaced(t *testing.T) {
 		}
 		h := joined(t, dir, "")
 		defer stop(t, h)
-		if n, err := h.horizon(h.home); n == 0 || err != nil {
+		if n, below, err := h.stateSyncLimits(h.home); n == 0 || below != 0 || err != nil {
 			t.Errorf("the node never uses state sync, error %v", err)
 		}
 	})

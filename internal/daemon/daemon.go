@@ -235,6 +235,9 @@ func Start(o Options) (_ *Daemon, err error) {
 	case c.Production == config.Manual:
 		h.log.Info("blocks are produced by sandbox_mine only")
 	}
+	if first := h.store.Tip().Tail; c.Archive && first > h.Engine.Chain().Height {
+		h.log.Infof("this archive has all blocks and states from height %d on, and the genesis block", first)
+	}
 	h.startMaintenance(ctx, c, obstacle)
 	if h.fork != nil {
 		go h.refreshLoop(ctx, c.Fork.Refresh)
@@ -357,10 +360,11 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if no.Validator != nil { // all validators must produce blocks in the same mode
 			no.Mode = production.Interval
 		}
-		if no.Network.Sync.Horizon, err = h.horizon(hm); err != nil {
+		sync := &no.Network.Sync
+		if sync.Horizon, sync.ProofBelow, err = h.stateSyncLimits(hm); err != nil {
 			return err
 		}
-		if o.Restarts && no.Network.Sync.Horizon > 0 {
+		if o.Restarts && sync.Horizon > 0 {
 			h.bootstrap = h.newBootstrap()
 			no.Network.StateSyncs = h.bootstrap
 			*undo = append(*undo, h.bootstrap.stop)

@@ -88,7 +88,7 @@ func beginInMemory(dir string) error {
 	}
 	defer func() { _ = h.Engine.Close() }()
 	if connected {
-		if err := h.needsStateSync(stateSyncObstacle(hm)); err != nil {
+		if err := h.needsStateSync(h.stateSyncObstacle(hm)); err != nil {
 			return err
 		}
 	} else {

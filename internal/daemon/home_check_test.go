@@ -35,7 +35,11 @@ func TestCheckHomeAgreesWithStart(t *testing.T) {
 		{"an archive of mainnet", func(t *testing.T, dir string) {
 			mainnet(t, dir)
 			editOf("config.json", `{`, `{"archive": true,`)(t, dir)
-		}, "begins by state sync"},
+		}, ""},
+		{"an archive of mainnet from its genesis on", func(t *testing.T, dir string) {
+			mainnet(t, dir)
+			editOf("config.json", `{`, `{"archive": true, "troupe": {"archive_start": "genesis"},`)(t, dir)
+		}, "unless troupe.archive_start is state_sync"},
 		{"a chain with other parameters", genesis(`"chain_id": "sandbox"`, `"chain_id": "benchmarknet"`), "other parameters"},
 		{"supply", genesis(`"total_supply": "`, `"total_supply": "1`), "total supply"},
 		{"data of an unknown account", genesis(`"records": [`, `"records": [{"Data":{"account_id":"nobody","data_key":"YQ==","value":"Yg=="}},`), "nobody"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -286,23 +287,28 @@ func (a *bootstrapFolder) stop() {
 	a.end()
 }
 
-// horizon returns the number of blocks that a node must be behind before it uses state sync. 0
-// means that the node never uses state sync. Error: the error of needsStateSync.
-func (h *Daemon) horizon(hm *home.Home) (primitives.Height, error) {
+// stateSyncLimits returns the number of blocks that a node must be behind before it uses state sync,
+// and the height of the head from which on it does not use it. A horizon of 0 means that the node
+// never uses state sync; a height of 0, at any height. An archival node has such a height, so that
+// state sync never replaces its blocks. Error: the error of needsStateSync.
+func (h *Daemon) stateSyncLimits(hm *home.Home) (horizon, below primitives.Height, err error) {
 	if h.fork != nil {
-		return 0, nil
+		return 0, 0, nil
 	}
-	why := stateSyncObstacle(hm)
+	why := h.stateSyncObstacle(hm)
 	if err := h.needsStateSync(why); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	if why == "" {
-		return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength), nil
+	if why != "" {
+		if !hm.Config.Archive && hm.Config.Network.HorizonEpochs > 0 {
+			h.log.Warnf("this node does not use state sync but downloads every block: %s", why)
+		}
+		return 0, 0, nil
 	}
-	if !hm.Config.Archive && hm.Config.Network.HorizonEpochs > 0 {
-		h.log.Warnf("this node does not use state sync but downloads every block: %s", why)
+	if hm.Config.Archive {
+		below = h.Engine.Chain().Height + 1
 	}
-	return 0, nil
+	return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength), below, nil
 }
 
 // needsStateSync returns an error if the chain can begin only by state sync, which the node does
@@ -316,12 +322,20 @@ func (h *Daemon) needsStateSync(why string) error {
 
 // stateSyncObstacle returns why a node does not use state sync. The result is empty if the node
 // uses state sync.
-func stateSyncObstacle(hm *home.Home) string {
-	switch {
-	case hm.Config.Archive:
-		return "an archival node (archive) needs all blocks since the genesis"
-	case hm.Config.Network.HorizonEpochs == 0:
+//
+// nearcore's archival nodes never use it: they begin with a copy of another archive's database. Here
+// an archival node may begin by state sync, and does so by itself only where no other beginning is
+// possible. So the archive of a chain that this program can execute from its genesis is complete.
+func (h *Daemon) stateSyncObstacle(hm *home.Home) string {
+	if hm.Config.Network.HorizonEpochs == 0 {
 		return "epoch_sync.epoch_sync_horizon_num_epochs is 0"
+	}
+	start := hm.Config.ArchiveStart
+	if start == "" && h.Engine.GenesisOnly() {
+		start = config.StartStateSync
+	}
+	if hm.Config.Archive && start != config.StartStateSync {
+		return "an archival node (archive) begins at the genesis, unless troupe.archive_start is state_sync"
 	}
 	return ""
 }
