@@ -1,10 +1,13 @@
 package node
 
 import (
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
@@ -12,11 +15,32 @@ import (
 // TestValidatorsHaltBeforeUnknownVersion: validators vote the chain to a version that their program
 // does not support. The chain ends with the last block of the epoch before that version. A node
 // that was to continue it halts and says why, no node bans a peer, and after a restart all is the
-// same. The cluster checks that no validator signs twice.
+// same. Each node warns two epochs before the version begins, at the votes, and again one epoch
+// before. The cluster checks that no validator signs twice.
 func TestValidatorsHaltBeforeUnknownVersion(t *testing.T) {
 	const epoch, nodes = 20, 3
 	newest := parameters.Newest(primitives.NumberingRelease)
 	c := newCluster(t, nodes, 1, epoch, func(_ int, o *Options) { o.Vote = newest + 1 }, nil)
+	var warnings sync.Mutex
+	voted, needed := map[int]primitives.Height{}, map[int]primitives.Height{} // height of a node's first warning
+	c.open = func(i int, o *engine.Options) {
+		o.Warn = func(err error) {
+			c.mu.Lock()
+			head := c.members[i].e.Head().Height()
+			c.mu.Unlock()
+			warnings.Lock()
+			defer warnings.Unlock()
+			first := voted
+			if errors.Is(err, engine.ErrUpgradeNeeded) {
+				first = needed
+			} else if !errors.Is(err, engine.ErrUpgradeVoted) {
+				return
+			}
+			if _, is := first[i]; !is {
+				first[i] = head
+			}
+		}
+	}
 	var end primitives.Hash
 	for range 2 {
 		for i := range nodes {
@@ -53,6 +77,14 @@ func TestValidatorsHaltBeforeUnknownVersion(t *testing.T) {
 				t.Errorf("state %+v, error %v", s, err)
 			}
 		}
+		warnings.Lock()
+		for i := range nodes {
+			v, isVoted := voted[i]
+			if n, isNeeded := needed[i]; !isVoted || !isNeeded || v >= epoch || n < epoch || n >= epoch+epoch/2 {
+				t.Errorf("node %d warned at heights %d (%v) and %d (%v)", i, v, isVoted, n, isNeeded)
+			}
+		}
+		warnings.Unlock()
 		end = c.members[0].e.Head().Hash
 		for _, m := range c.members {
 			c.stop(m)
