@@ -42,7 +42,10 @@ func moveChain(data, to string) error {
 		}
 	}
 	dir := to + movingEnd
-	if err := errors.Join(os.Mkdir(dir, 0o755), syncFolder(data), moving("move begun")); err != nil {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	if err := errors.Join(syncFolder(data), moving("move begun")); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Rename(filepath.Join(data, storage.Mark), filepath.Join(dir, storage.Mark)), syncFolder(dir), syncFolder(data)); err != nil {
@@ -71,7 +74,10 @@ func moveRest(data, dir string) error {
 	if err := errors.Join(syncFolder(dir), syncFolder(data), moving("moved")); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(dir, strings.TrimSuffix(dir, movingEnd)), syncFolder(data))
+	if err := os.Rename(dir, strings.TrimSuffix(dir, movingEnd)); err != nil {
+		return err
+	}
+	return syncFolder(data)
 }
 
 // lostFound is a folder that file systems keep at their root.

@@ -29,6 +29,8 @@ func init() { children[mountEnv] = runMounted }
 // mountedChild restores a snapshot or starts a node, which prints its height and stops.
 type mountedChild struct {
 	Home     string
+	Mount    string // mount point below the data folder; empty: the data folder
+	Busy     string // folder below the mount point that cannot be removed; empty: none
 	Snapshot string // empty: start the node
 	Step     int    // step at which the process is killed; negative: never
 }
@@ -42,9 +44,13 @@ func runMounted(what string) {
 	}
 	var c mountedChild
 	check(json.Unmarshal([]byte(what), &c))
-	data := filepath.Join(c.Home, "data")
+	data := filepath.Join(c.Home, "data", c.Mount)
 	check(os.MkdirAll(data, 0o755))
 	check(syscall.Mount(data, data, "", syscall.MS_BIND, "")) // in this process's own namespace
+	if busy := filepath.Join(data, c.Busy); c.Busy != "" {
+		check(os.MkdirAll(busy, 0o755))
+		check(syscall.Mount(busy, busy, "", syscall.MS_BIND, ""))
+	}
 	if err := os.Rename(data, data+".x"); !errors.Is(err, syscall.EBUSY) {
 		check(fmt.Errorf("the mount point was renamed: %w", err))
 	}
@@ -75,8 +81,18 @@ func runMounted(what string) {
 }
 
 // run runs the process in a mount namespace of its own. The result is what it printed, and whether
-// it was killed.
+// it was killed. The process must not fail.
 func (c mountedChild) run(t *testing.T) (said string, killed bool) {
+	t.Helper()
+	said, killed, err := c.ends(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said, killed
+}
+
+// ends is run for a process that may fail.
+func (c mountedChild) ends(t *testing.T) (said string, killed bool, err error) {
 	t.Helper()
 	raw, err := json.Marshal(c)
 	if err != nil {
@@ -92,16 +108,15 @@ func (c mountedChild) run(t *testing.T) (said string, killed bool) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return out.String(), false
+		return out.String(), false, nil
 	case errors.As(err, &exit):
 		if w, is := exit.Sys().(syscall.WaitStatus); is && w.Signal() == syscall.SIGKILL {
-			return "", true
+			return "", true, nil
 		}
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOSPC):
 		t.Skipf("this machine forbids mount namespaces: %v", err)
 	}
-	t.Fatalf("%+v: %v\n%s", c, err, &failure)
-	return "", false
+	return "", false, fmt.Errorf("%+v: %w\n%s", c, err, &failure)
 }
 
 // namesIn returns the names in a folder.
@@ -161,43 +176,61 @@ func TestChainInMountPointIsReplaced(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(data), os.Remove(filepath.Join(of, "validator_key.json"))); err != nil {
 		t.Fatal(err)
 	}
-	// homeAt returns a home with the old chain in its data folder.
-	homeAt := func() (dir string) {
+	// homeAt returns a home with the old chain in its data folder, or in a folder below it.
+	homeAt := func(below string) (dir string) {
 		dir = filepath.Join(t.TempDir(), "home")
 		copyTree(t, of, dir)
-		copyTree(t, low, filepath.Join(dir, "data"))
-		if err := os.Mkdir(filepath.Join(dir, "data", lostFound), 0o700); err != nil {
+		copyTree(t, low, filepath.Join(dir, "data", below))
+		if err := os.Mkdir(filepath.Join(dir, "data", below, lostFound), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		sign(t, dir, 9)
 		return dir
 	}
-	t.Run("synced state", func(t *testing.T) {
-		for first := range 100 {
-			dir := homeAt()
-			copyTree(t, high, filepath.Join(dir, "data", "chain.coming"))
-			said, killed := mountedChild{Home: dir, Step: first}.run(t)
-			if killed {
-				mountedChild{Home: dir, Step: first % 3}.run(t) // killed again or not
-				said, _ = mountedChild{Home: dir, Step: -1}.run(t)
-			}
-			if said != synced || signedUpTo(t, dir) != 9 {
-				t.Fatalf("killed at step %d: %s, signed up to %d", first, said, signedUpTo(t, dir))
-			}
-			if names := namesIn(t, filepath.Join(dir, "data")); !slices.Equal(names, []string{"chain", lostFound}) {
-				t.Fatalf("killed at step %d: left %q", first, names)
-			}
-			if !killed {
-				if first < 8 {
-					t.Errorf("killed at only %d steps", first)
+	for name, mount := range map[string]string{"synced state": "", "synced state, chain is the mount point": home.BelowMount} {
+		t.Run(name, func(t *testing.T) {
+			for first := range 100 {
+				dir := homeAt(mount)
+				copyTree(t, high, filepath.Join(dir, "data", mount, "chain.coming"))
+				said, killed := mountedChild{Home: dir, Mount: mount, Step: first}.run(t)
+				if killed {
+					mountedChild{Home: dir, Mount: mount, Step: first % 3}.run(t) // killed again or not
+					said, _ = mountedChild{Home: dir, Mount: mount, Step: -1}.run(t)
 				}
-				break
+				if said != synced || signedUpTo(t, dir) != 9 {
+					t.Fatalf("killed at step %d: %s, signed up to %d", first, said, signedUpTo(t, dir))
+				}
+				if names := namesIn(t, filepath.Join(dir, "data", mount)); !slices.Equal(names, []string{"chain", lostFound}) {
+					t.Fatalf("killed at step %d: left %q", first, names)
+				}
+				if !killed {
+					if first < 8 {
+						t.Errorf("killed at only %d steps", first)
+					}
+					break
+				}
 			}
+		})
+	}
+	t.Run("no free name for the old chain", func(t *testing.T) {
+		dir := homeAt("")
+		at := filepath.Join(dir, "data")
+		copyTree(t, high, filepath.Join(at, "chain.coming"))
+		if said, _, err := (mountedChild{Home: dir, Busy: "chain" + replacedEnd + "/x", Step: -1}).ends(t); err == nil || !strings.Contains(err.Error(), "cannot replace") {
+			t.Fatalf("%s, error %v", said, err)
+		}
+		if !storage.Exists(at) || !slices.Equal(namesIn(t, low), slices.DeleteFunc(namesIn(t, at), func(name string) bool {
+			return home.IsBelowMount(name) || name == lostFound || strings.HasPrefix(name, signedFile)
+		})) {
+			t.Errorf("the old chain was moved: %q", namesIn(t, at))
+		}
+		if said, _ := (mountedChild{Home: dir, Step: -1}).run(t); said != synced || signedUpTo(t, dir) != 9 {
+			t.Errorf("with a free name: %s, signed up to %d", said, signedUpTo(t, dir))
 		}
 	})
 	t.Run("snapshot", func(t *testing.T) {
 		for step := 0; ; step++ {
-			dir := homeAt()
+			dir := homeAt("")
 			_, killed := mountedChild{Home: dir, Snapshot: snap, Step: step}.run(t)
 			said, _ := mountedChild{Home: dir, Step: -1}.run(t)
 			if said != synced && (said != old || !killed) || signedUpTo(t, dir) != 9 {
@@ -223,7 +256,7 @@ func TestChainInMountPointIsReplaced(t *testing.T) {
 		}
 	})
 	t.Run("empty mount point", func(t *testing.T) {
-		dir := homeAt()
+		dir := homeAt("")
 		if err := errors.Join(os.RemoveAll(filepath.Join(dir, "data")), os.Mkdir(filepath.Join(dir, "data"), 0o755)); err != nil {
 			t.Fatal(err)
 		}

@@ -174,7 +174,7 @@ func TestRestoreKeepsSymbolicLink(t *testing.T) {
 // sign records an approval of a validator for a height in the signing journal.
 func sign(t *testing.T, dir string, target primitives.Height) {
 	t.Helper()
-	f, err := validator.OpenJournal(filepath.Join(dir, "data", signedFile))
+	f, err := validator.OpenJournal(filepath.Join(loaded(t, dir).Paths.Data, signedFile))
 	if err != nil {
 		t.Fatal(err)
 	}

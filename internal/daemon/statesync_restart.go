@@ -83,14 +83,22 @@ func installIncoming(hm *home.Home, log *logrus.Logger) error {
 		if err := moving("carried over"); err != nil {
 			return err
 		}
-		if err := errors.Join(os.RemoveAll(old), moveChain(data, old)); err != nil {
+		// The old chain is moved only to a free name. Otherwise it could not get its final name.
+		err := os.RemoveAll(old)
+		if err == nil {
+			err = moveChain(data, old)
+		}
+		if err != nil {
 			return fmt.Errorf("the synced state in %s cannot replace %s: %w", dir, data, err)
 		}
 	}
 	if err := moving("replaced"); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(to), os.Rename(dir, to)); err != nil {
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, to); err != nil {
 		return err
 	}
 	if err := moving("installed"); err != nil {
@@ -188,7 +196,9 @@ func openIncoming(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store
 	if err != nil {
 		return nil, err
 	}
-	s, err := storage.Open(dir, storage.Options{Identity: id, WriteBuffer: int(hm.Config.WriteBuffer), BlockCache: blockCache(hm.Config)})
+	o := storage.Options{Identity: id}
+	setCaches(&o, hm.Config)
+	s, err := storage.Open(dir, o)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func chainFolder(data string) string {
 	entries, _ := os.ReadDir(data) // opening the folder reports an error
 	for _, e := range entries {
 		if IsBelowMount(e.Name()) && e.IsDir() {
-			return below
+			return chainFolder(below) // which may be a mount point, too
 		}
 	}
 	if to, err := filepath.EvalSymlinks(data); err == nil && IsMounted(to) {

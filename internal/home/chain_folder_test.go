@@ -46,22 +46,23 @@ func TestChainIsFoundWithoutItsMountPoint(t *testing.T) {
 	}
 	for _, x := range []struct {
 		names []string
-		below bool
+		want  string
 	}{
-		{nil, false},
-		{[]string{"index/CURRENT"}, false},
-		{[]string{"chain/FORMAT"}, true},
-		{[]string{"lost+found/x", "chain.coming/FORMAT"}, true},
-		{[]string{"chain.replaced-1/FORMAT"}, true},
-		{[]string{"FORMAT", "chain.coming/FORMAT"}, false},
-		{[]string{"chain"}, false}, // a file
-		{[]string{"chains/FORMAT"}, false},
+		{nil, ""},
+		{[]string{"index/CURRENT"}, ""},
+		{[]string{"chain/FORMAT"}, "chain"},
+		{[]string{"lost+found/x", "chain.coming/FORMAT"}, "chain"},
+		{[]string{"chain.replaced-1/FORMAT"}, "chain"},
+		{[]string{"FORMAT", "chain.coming/FORMAT"}, ""},
+		{[]string{"chain"}, ""}, // a file
+		{[]string{"chains/FORMAT"}, ""},
+		{[]string{"chain/index/CURRENT"}, "chain"},
+		{[]string{"chain/FORMAT", "chain/chain.coming/FORMAT"}, "chain"},
+		{[]string{"chain/lost+found/x", "chain/chain/FORMAT"}, "chain/chain"}, // data/chain was the mount point
+		{[]string{"chain/chain.coming/FORMAT", "chain/index/x"}, "chain/chain"},
 	} {
 		data := at(x.names...)
-		want := data
-		if x.below {
-			want = filepath.Join(data, BelowMount)
-		}
+		want := filepath.Join(data, x.want)
 		if got := chainFolder(data); got != want {
 			t.Errorf("%q: the chain is in %s, want %s", x.names, got, want)
 		}
