@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
@@ -54,43 +53,43 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 	if rpc != "" {
 		o.Names = []primitives.AccountID{n.token(), n.plain(), n.hog()}
 	}
-	return n, n.start(dir, o, time.Now(), 0, rpc, observe, nil)
+	return n, n.start(dir, o, rpc, observe)
 }
 
 // name returns the name of account i.
 func (n *fullNode) name(i int) primitives.AccountID { return workload.Account(i) }
 
-// start runs the node in dir. If grow is not nil, the genesis contains no account records, and grow
-// adds the accounts to the genesis state.
-func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) error {
+// start runs the node of a new chain in dir.
+func (n *fullNode) start(dir string, o workload.Options, rpc string, observe func(*messages.BlockAccepted)) error {
 	g, err := workload.Genesis(o, workload.Rules{EpochLength: epochLength, Validity: validity, Balance: accountBalance})
 	if err != nil {
 		return err
 	}
-	g.GenesisTime = genesis.Time(at.UnixNano())
+	g.GenesisTime = genesis.Time(time.Now().UnixNano())
 	c, _, err := config.Parse("", []byte("{}"))
 	if err != nil {
 		return err
-	}
-	c.StateMemory = memory
-	c.Archive = true // the measurement must not include garbage collection
-	if c.RPC.Addr = rpc; rpc == "" {
-		c.RPC = nil
 	}
 	h := &home.Home{Config: c, Genesis: g, Paths: home.PathsOf(dir, c), Numbering: primitives.NumberingRelease,
 		ValidatorKey: &primitives.KeyFile{AccountID: workload.Validator, SecretKey: workload.StakeKey(workload.Validator)}}
 	h.Paths.Records = filepath.Join(dir, "records.json")
 	h.Paths.Genesis = h.Paths.Records
-	if _, err := os.Stat(h.Paths.Records); errors.Is(err, os.ErrNotExist) {
-		accounts := n.accounts
-		if grow != nil {
-			accounts = 0
-		}
-		if err := n.writeRecords(h.Paths.Records, accounts, len(o.Names) > 0); err != nil {
-			return err
-		}
+	if err := n.writeRecords(h.Paths.Records, n.accounts, len(o.Names) > 0); err != nil {
+		return err
 	}
-	if n.Daemon, err = daemon.Start(daemon.Options{Home: h, Observe: observe, Grow: grow, Trust: grow != nil}); err != nil {
+	return n.run(h, 0, rpc, daemon.Options{Observe: observe})
+}
+
+// run runs the node of a home.
+func (n *fullNode) run(h *home.Home, memory uint64, rpc string, o daemon.Options) (err error) {
+	c := h.Config
+	c.StateMemory = memory
+	c.Archive = true // the measurement must not include garbage collection
+	if c.RPC.Addr = rpc; rpc == "" {
+		c.RPC = nil
+	}
+	o.Home = h
+	if n.Daemon, err = daemon.Start(o); err != nil {
 		return err
 	}
 	n.base = n.Engine.Genesis().Hash

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -106,7 +107,7 @@ func (n *shardNet) onState(o *ShardOptions, rng *rand.Rand) (err error) {
 	if err != nil {
 		return err
 	}
-	if n.node, err = openState(o.State, &at, o.Memory, "", nil, nil); err != nil {
+	if n.node, err = openState(o.State, &at, o.Memory, "", daemon.Options{}); err != nil {
 		return err
 	}
 	n.keys = n.keys[:0]

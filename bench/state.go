@@ -2,7 +2,9 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	crand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,13 +14,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/daemon"
+	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -31,8 +37,10 @@ type StateOptions struct {
 	Values     int    `json:"values"`
 	ValueBytes int    `json:"value_bytes"`
 	Seed       uint64 `json:"seed"`
-	Memory     uint64 `json:"memory_bytes"` // memory for the tries; 0: the node's default
-	Commit     string `json:"-"`
+	// EpochLength is the length of an epoch in blocks. 0: the length that init chooses.
+	EpochLength uint64 `json:"epoch_length,omitempty"`
+	Memory      uint64 `json:"memory_bytes"` // memory for the tries; 0: the node's default
+	Commit      string `json:"-"`
 	// Progress is called with the completed share.
 	Progress func(part float64, what string) `json:"-"`
 }
@@ -66,10 +74,15 @@ const stateFile = "bench.json"
 
 // storedState is the content of stateFile: how the state was created, and which runs have used it.
 type storedState struct {
-	Accounts int
-	Time     time.Time
-	Runs     int // number of previous runs that sent transfers on this chain
-	Genesis  primitives.Hash
+	Accounts, Values, ValueBytes int
+	Seed                         uint64
+	Runs                         int // number of previous runs that sent transfers on this chain
+	Genesis                      primitives.Hash
+}
+
+// options returns the options that determine the state.
+func (s *storedState) options() StateOptions {
+	return StateOptions{Accounts: s.Accounts, Values: s.Values, ValueBytes: s.ValueBytes, Seed: s.Seed}
 }
 
 // genesisOf returns the hash of a stored state's first block.
@@ -113,23 +126,30 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	}
 	r := &StateReport{Command: "bench state", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}
 	defer debug.SetGCPercent(debug.SetGCPercent(daemon.GCPercent))
-	at := storedState{Accounts: o.Accounts, Time: time.Now()}
+	at := storedState{Accounts: o.Accounts, Values: o.Values, ValueBytes: o.ValueBytes, Seed: o.Seed}
 	start, cpu := time.Now(), cpuTime()
-	n, err := openState(o.Dir, &at, o.Memory, "", nil, func(s *engine.GenesisState) { s.Add(0, statePairs(&o, values)) })
+	if err := writeStateHome(o.Dir, &o); err != nil {
+		return nil, err
+	}
+	n, err := openState(o.Dir, &at, o.Memory, "", daemon.Options{Trust: true, Grow: growth(&o, values)})
 	if err != nil {
 		return nil, err
 	}
 	r.Result.StateBytes, at.Genesis = n.Engine.StateSize(0), n.base
-	if err := r.Result.look(n); err != nil {
-		return nil, errors.Join(err, n.stop())
-	}
 	if err := n.stop(); err != nil {
 		return nil, err
 	}
 	r.Result.Seconds, r.Result.CPUSeconds = time.Since(start).Seconds(), (cpuTime() - cpu).Seconds()
 	r.Result.AccountsPerSecond = float64(o.Accounts) / r.Result.Seconds
 	r.Result.ResidentBytes, r.Result.DiskBytes = resident(os.Getpid()), diskBytes(o.Dir)
-	return r, at.write(o.Dir)
+	if err := at.write(o.Dir); err != nil {
+		return nil, err
+	}
+	// Caches are sized when a store is opened.
+	if n, err = openState(o.Dir, &at, o.Memory, "", daemon.Options{}); err != nil {
+		return nil, err
+	}
+	return r, errors.Join(r.Result.look(n), n.stop())
 }
 
 // looks is the number of random accounts whose values look reads.
@@ -161,12 +181,51 @@ func (x *StateResult) look(n *fullNode) error {
 // runNonces is the maximum number of nonces of a key that one run uses.
 const runNonces = 200_000
 
-// openState runs the node of a stored state. If grow is not nil, openState first creates the state.
-func openState(dir string, at *storedState, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) (*fullNode, error) {
+// growth returns the function that adds the state to the genesis.
+func growth(o *StateOptions, values *stateValues) func(*engine.GenesisState) {
+	return func(s *engine.GenesisState) { s.Add(0, statePairs(o, values)) }
+}
+
+// writeStateHome writes the files of a home except the data folder. The genesis has no records of
+// the state. It identifies the chain, so `troupe run` can run the home once its data folder exists.
+func writeStateHome(dir string, o *StateOptions) error {
+	epoch := cmp.Or(o.EpochLength, epochLength)
+	g, err := workload.Genesis(workload.Options{Accounts: o.Accounts, Shards: 1},
+		workload.Rules{EpochLength: epoch, Validity: min(validity, 2*epoch), Balance: accountBalance})
+	if err != nil {
+		return err
+	}
+	g.GenesisTime = genesis.Time(time.Now().UnixNano())
+	own, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{workload.Validator}, Validators: 1, Shards: 1})
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := genesis.Write(&text, g, slices.Values(own.Records)); err != nil {
+		return err
+	}
+	c, _, err := config.Parse("", []byte("{}"))
+	if err != nil {
+		return err
+	}
+	p := home.PathsOf(dir, c)
+	nodeKey, err := primitives.GenerateSecretKey(primitives.ED25519, crand.Reader)
+	return errors.Join(err,
+		os.WriteFile(p.Genesis, text.Bytes(), 0o644),
+		home.WriteKeyFile(p.ValidatorKey, &primitives.KeyFile{AccountID: workload.Validator, SecretKey: workload.StakeKey(workload.Validator)}),
+		home.WriteKeyFile(p.NodeKey, &primitives.KeyFile{AccountID: "node", SecretKey: nodeKey}),
+		os.WriteFile(p.Config, []byte("{}"), 0o644))
+}
+
+// openState runs the node of a stored state.
+func openState(dir string, at *storedState, memory uint64, rpc string, o daemon.Options) (*fullNode, error) {
 	n := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)), first: primitives.Nonce(at.Runs) * runNonces}
 	spread(len(n.keys), func(i int) { n.keys[i] = keyOf(i) })
-	o := workload.Options{Accounts: at.Accounts, Shards: 1}
-	return n, n.start(dir, o, at.Time, memory, rpc, observe, grow)
+	h, err := home.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	return n, n.run(h, memory, rpc, o)
 }
 
 // reopenState starts a node on a state that an earlier benchmark has stored in dir, and counts the
@@ -176,7 +235,7 @@ func reopenState(dir string, memory uint64, rpc string, observe func(*messages.B
 	if err != nil {
 		return nil, err
 	}
-	n, err := openState(dir, &at, memory, rpc, observe, nil)
+	n, err := openState(dir, &at, memory, rpc, daemon.Options{Observe: observe})
 	if err != nil {
 		return nil, err
 	}

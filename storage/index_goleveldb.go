@@ -39,9 +39,15 @@ const (
 	levelOneSize       = 256 << 20 // in bytes; eight write buffers if that is more
 	// Factor of tableSize for level 2 and below, which hold nearly all of a large index.
 	largeTable    = 4
-	maxOpenTables = 4096
+	maxOpenTables = 1 << 16 // 2 TB of large tables
 	minOpenTables = 200
 )
+
+// blockCache returns the size of the block cache for an index that takes size bytes on disk: 3 % of
+// that, or `most` if that is less, but not less than `least`. The index blocks and filters of all
+// tables take some 2 % of the index. Each lookup reads them, so a smaller cache makes lookups several
+// times slower.
+func blockCache(size int64, least, most int) int { return max(least, min(int(size/100*3), most)) }
 
 // writeBuffer returns the size of the write buffer for an index that takes size bytes on disk. The
 // rows of one step are scattered over the key space, so each compaction rewrites most tables of the

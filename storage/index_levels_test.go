@@ -83,6 +83,37 @@ func TestJournalHasBoundedSteps(t *testing.T) {
 	}
 }
 
+// TestBlockCacheFollowsIndexSize: a large index has a block cache for the index blocks and filters of
+// all its tables, within the bound. A configured size is not changed.
+func TestBlockCacheFollowsIndexSize(t *testing.T) {
+	for _, x := range []struct {
+		size        int64
+		least, most int
+		want        int
+	}{
+		{0, 48 << 20, 1 << 30, 48 << 20},
+		{1_000_000_000, 48 << 20, 1 << 30, 48 << 20},
+		{20_000_000_000, 48 << 20, 1 << 30, 600_000_000},
+		{20_000_000_000, 700_000_000, 1 << 30, 700_000_000},
+		{100_000_000_000, 48 << 20, 1 << 30, 1 << 30},
+		{100_000_000_000, 1 << 20, 0, 1 << 20},
+	} {
+		if got := blockCache(x.size, x.least, x.most); got != x.want {
+			t.Errorf("%+v: block cache %d", x, got)
+		}
+	}
+	s, err := Open(t.TempDir(), Options{Identity: testIdentity, BlockCache: 5 << 20, MaxBlockCache: 9 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.o.BlockCache; got != 5<<20 {
+		t.Errorf("the block cache of an empty index has %d bytes, want 5 MiB", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestWriteBufferFollowsIndexSize: the write buffer follows the size of the index, within bounds,
 // unless it is configured.
 func TestWriteBufferFollowsIndexSize(t *testing.T) {

@@ -15,8 +15,8 @@ func newBenchState() *cobra.Command {
 		Short: "Make a chain with a large state to measure on",
 		Long: `State creates a chain with one shard and --accounts accounts in a new folder. It prints the rate at
 which it created the accounts, the size of the state on disk and as nearcore counts it, and the
-time to look up one account. The other benchmarks run on this chain with --state. The accounts
-share 65,536 keys, so that key generation does not dominate the time.
+time to look up one account. The other benchmarks run on this chain with --state, and the folder is
+a home for run. The accounts share 65,536 keys, so that key generation does not dominate the time.
 
 With --values, the first 1,000 accounts also have contract storage, the first ones most of it. Its
 values do not compress, and have from 1 to twice --value-bytes bytes.`,
@@ -38,6 +38,7 @@ values do not compress, and have from 1 to twice --value-bytes bytes.`,
 	f.IntVar(&o.Values, "values", 0, "contract storage entries in the genesis")
 	f.IntVar(&o.ValueBytes, "value-bytes", 200, "mean length of a contract storage entry's value")
 	f.Uint64Var(&o.Seed, "seed", 0, "selects keys and values of the contract storage entries; equal options make equal states")
+	f.Uint64Var(&o.EpochLength, "epoch-length", 0, "blocks of an epoch; 0: as init writes")
 	f.Uint64Var(&o.Memory, "memory", 1<<30, "bytes of memory for the tries while they are built")
 	f.StringVar(&b.json, "json", "", "also write the report to this file as JSON")
 	_ = c.MarkFlagRequired("dir")

@@ -97,7 +97,7 @@ var ownKeys = map[string]rule{
 		doc: "write buffer of the store's index. 0: a 32nd of the index's size on disk, between 16 and 64 MiB"},
 	"troupe.storage.block_cache_bytes": {kind: kU64, max: maxMemory,
 		doc: "block cache of the store's index. 0: an eighth of `troupe.state.memory_bytes`, between 48 MiB " +
-			"and 1 GiB"},
+			"and 1 GiB, or 3 % of the index if that is more, up to half of `troupe.state.memory_bytes`"},
 	"troupe.state": {kind: kObject},
 	"troupe.state.memory_bytes": {kind: kU64, max: maxMemory,
 		doc: "approximate memory for the tries of the state. The least recently used parts of the tries are " +

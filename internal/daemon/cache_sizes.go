@@ -32,15 +32,16 @@ func rpcLimits(c *config.RPC) limits.Limits {
 	return l
 }
 
-// blockCache returns the size of the index's block cache in bytes: the configured size, or an
-// eighth of the trie budget. The cache also contains the index blocks and filters of the tables,
-// some 2 % of the index. With a cache that is too small, each lookup would read these index blocks
-// and filters again.
-func blockCache(c *config.Config) int {
-	if c.BlockCache != 0 {
-		return int(c.BlockCache)
+// setCaches sets the sizes of the index's caches. Without a configured size, the block cache has an
+// eighth of the trie budget, at most 1 GiB. It also contains the index blocks and filters of the
+// tables. So for a large index the store enlarges it, up to half of the trie budget.
+func setCaches(o *storage.Options, c *config.Config) {
+	o.WriteBuffer, o.BlockCache = int(c.WriteBuffer), int(c.BlockCache)
+	if o.BlockCache == 0 {
+		tries := stateMemory(c.StateMemory)
+		o.BlockCache = int(min(max(tries/8, storage.DefaultBlockCache), 1<<30))
+		o.MaxBlockCache = int(min(tries/2, 1<<40))
 	}
-	return int(min(max(stateMemory(c.StateMemory)/8, storage.DefaultBlockCache), 1<<30))
 }
 
 // machineMemory returns the memory that Linux reports for the machine or for this process's cgroup,

@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 func TestMachineMemoryIsBoundedByCgroup(t *testing.T) {
@@ -29,6 +32,29 @@ func TestMachineMemoryIsBoundedByCgroup(t *testing.T) {
 	}
 	if got := stateMemory(5); got != 5 {
 		t.Errorf("configured 5: %d", got)
+	}
+}
+
+// TestCachesFollowMemory: the block cache may take half of the memory for tries, unless it is
+// configured.
+func TestCachesFollowMemory(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		config config.Config
+		want   storage.Options
+	}{
+		{"8 GiB for tries", config.Config{StateMemory: 8 << 30}, storage.Options{BlockCache: 1 << 30, MaxBlockCache: 4 << 30}},
+		{"100 GiB", config.Config{StateMemory: 100 << 30}, storage.Options{BlockCache: 1 << 30, MaxBlockCache: 50 << 30}},
+		{"16 MiB", config.Config{StateMemory: 16 << 20}, storage.Options{BlockCache: 48 << 20, MaxBlockCache: 8 << 20}},
+		{"configured", config.Config{StateMemory: 8 << 30, BlockCache: 5, WriteBuffer: 6}, storage.Options{BlockCache: 5, WriteBuffer: 6}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var o storage.Options
+			setCaches(&o, &tt.config)
+			if o != tt.want {
+				t.Errorf("%+v, want %+v", o, tt.want)
+			}
+		})
 	}
 }
 

@@ -520,14 +520,14 @@ func (h *Daemon) openChain(o *Options) (*storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := o.Home.Config
-	return storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
+	so := storage.Options{Identity: id}
+	setCaches(&so, o.Home.Config)
+	return storage.OpenMemory(storage.NewMemDisk(), so)
 }
 
 // openStore opens the data folder, which belongs to one chain and one process. If reads is set and
 // the disk is full, openStore opens the folder read-only.
 func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, error) {
-	c := hm.Config
 	dir := hm.Paths.Data
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -537,7 +537,9 @@ func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, e
 	if err != nil {
 		return nil, err
 	}
-	s, err := storage.Open(dir, storage.Options{ReadOnlyIfFull: reads, Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
+	o := storage.Options{ReadOnlyIfFull: reads, Identity: id}
+	setCaches(&o, hm.Config)
+	s, err := storage.Open(dir, o)
 	switch {
 	case errors.Is(err, storage.ErrLocked):
 		return nil, fmt.Errorf("%w: another node runs on %s; stop it first, or query it by JSON-RPC or troupe view-state", err, hm.Paths.Dir)
