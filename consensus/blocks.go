@@ -33,6 +33,7 @@ func (n *Node) emit(e importer.Effect) {
 	case importer.BadBody:
 		n.note(e.Err, "chunk body %v not kept", short(e.Chunk))
 	case importer.Dropped:
+		n.noteFutureBlock(e.Block.Header, e.Err)
 		if engine.VerdictOf(e.Err) != engine.VerdictStale { // a stale copy is normal, because every peer relays a block
 			n.note(e.Err, "block %d %v not kept", e.Block.Header.Height, short(e.Block.Hash()))
 		}

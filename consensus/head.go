@@ -248,12 +248,19 @@ func (n *Node) rekey(ev KeyChanged) {
 	n.again, n.announced, n.announcing = repeatedVote{}, nil, nextBlock{}
 	if h := n.head; h != nil {
 		n.checkKey(h.block.Header, h.epoch)
-		h.approves = false
-		for i := range h.approvers {
-			h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
-		}
-		if n.e.BlockNode(h.hash) != nil { // the same condition as in setHead
-			n.makeChunks()
-		}
+		n.signHead()
+	}
+}
+
+// signHead lets the node approve the head's children and make chunks on the head, after its key has
+// changed.
+func (n *Node) signHead() {
+	h := n.head
+	h.approves = false
+	for i := range h.approvers {
+		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
+	}
+	if n.e.BlockNode(h.hash) != nil { // the same condition as in setHead
+		n.makeChunks()
 	}
 }

@@ -1,8 +1,10 @@
 package consensus
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -16,21 +18,39 @@ import (
 //
 // Rule: a key that is new to this node's record signs nothing for KeyWait.Blocks heights. The wait
 // begins at the first head whose timestamp is not before the time at which the node first had the
-// key. Older blocks do not count, so a node that still has to sync waits as long as any other.
+// key. Older blocks do not count, so a node that still has to sync waits as long as any other. While
+// the node is behind the network, the wait neither begins nor ends.
 //
-// Exception: a key that replaces an earlier key of the account on this node, before the epoch in
-// which the new key is valid, does not wait. No node can have signed anything valid with it.
+// Guarantee: the signatures contradict none of the other node, if that node has signed for no height
+// above the end of the wait. The end is Blocks above the first block that is newer than the key's
+// arrival on this node. Heights are skipped, so the other node must stop well before the end.
+//
+// Exceptions:
+//   - A key that replaces an earlier key of the account on this node, before the epoch in which the
+//     new key is valid, does not wait. No node can have signed anything valid with it.
+//   - If the chain stands still for standstill, the wait is over: else a chain whose validators all
+//     wait would never make a block. A later block that is older than that moment shows that this
+//     node was only cut off. Then the key waits again.
+//   - A key that has signed here waits again if this node was without it for standstill or longer
+//     and the chain has grown by KeyWait.Blocks in this time. The key may have been elsewhere.
+//
+// The last rule also meets a validator that was only down for so long. It costs nothing: after an
+// epoch without the validator, the network has removed it, and its seat comes back later than the
+// wait ends.
 //
 // Invariants:
 //   - The time and the height at which the wait began are persisted, so a restart changes neither.
-//   - A key whose wait is over never waits again, unless it has left the record (maxKeys).
+//     Only a time in the future becomes the present time: the clock was wrong.
 //   - While a key waits, the node behaves as without a key: it follows the chain and sends no
 //     message that is signed with the key.
+//
+// A clock that is behind makes old blocks count. Blocks of the network are then in the future, and
+// are refused, but their approvals prove that the node is behind (noteFutureBlock).
 //
 // Rejected: counting from the head at the start. The head may be days old, and blocks that are
 // synced in minutes would count like new ones. Rejected: searching recent blocks for signatures of
 // the account, as Lighthouse and CometBFT do. Endorsements and approvals that reached no block stay
-// unknown.
+// unknown. Rejected: no wait on a chain without blocks. An empty node of an old chain sees the same.
 
 // KeyWait says when a key may sign.
 type KeyWait struct {
@@ -63,9 +83,26 @@ const (
 type keyRecord struct {
 	account primitives.AccountID
 	key     primitives.PublicKey
-	seen    uint64 // time at which the node first had the key, in ns since 1970
-	state   keyState
-	first   primitives.Height // height at which the wait began; 0 if state is keySeen
+	// seen is the time in ns since 1970 at which the node first had the key. If state is keyReady, it
+	// is the time at which the node last had the key.
+	seen  uint64
+	state keyState
+	// first is the height at which the wait began, if state is keyMarked. Otherwise it is the height
+	// of the last head at which the key could sign; 0: none.
+	first primitives.Height
+}
+
+// keyHead is what matters of a head for the wait.
+type keyHead struct {
+	height    primitives.Height
+	timestamp uint64
+	behind    bool // the head is far below the highest known block
+}
+
+// standstill returns for how long, in ns, the chain must stand still until a key no longer waits: a
+// second for each height, and at least ten minutes.
+func (w KeyWait) standstill() int64 {
+	return int64(min(max(w.Blocks, 600), 1<<32)) * 1000 * ms
 }
 
 // maxKeys is the maximum number of recorded keys. The oldest is dropped. If it comes back, it is
@@ -97,12 +134,26 @@ func (s *Signatures) replaces(r *keyRecord) bool {
 	})
 }
 
-// advance applies the rule at a head with this height and timestamp. unused returns whether no node
-// can have signed with the key; advance calls it at most once, when the wait would begin. changed
-// means that the record must be persisted. The result waiting has no Key if the key may sign.
-func (r *keyRecord) advance(
-	height primitives.Height, timestamp uint64, rule KeyWait, unused func() bool,
-) (waiting KeyWaiting, changed bool) {
+// take applies the rule when the node gets the key, or starts with it. last is the height of the
+// last recorded signature. changed means that the record must be persisted.
+func (r *keyRecord) take(now uint64, last primitives.Height, rule KeyWait) (changed bool) {
+	switch {
+	case rule.Blocks == 0 || rule.From > 0:
+		return false
+	case r.state != keyReady:
+		changed = r.seen > now // the clock was wrong then, or is now
+		r.seen = min(r.seen, now)
+	case now >= r.seen && now-r.seen >= uint64(rule.standstill()):
+		r.state, r.seen, r.first, changed = keySeen, now, max(r.first, last), true
+	}
+	return changed
+}
+
+// advance applies the rule at a head. unused returns whether no node can have signed with the key;
+// advance calls it at most once, when the wait would begin. changed means that the record must be
+// persisted. The result waiting has no Key if the key may sign.
+func (r *keyRecord) advance(at keyHead, rule KeyWait, unused func() bool) (waiting KeyWaiting, changed bool) {
+	height := at.height
 	if rule.From > 0 {
 		if height+1 < rule.From {
 			return KeyWaiting{Key: r.key, From: rule.From - 1, Left: rule.From - 1 - height}, false
@@ -115,24 +166,32 @@ func (r *keyRecord) advance(
 		return KeyWaiting{}, false
 	}
 	if r.state == keySeen {
-		if timestamp < r.seen {
+		if at.timestamp < r.seen || at.behind {
 			return KeyWaiting{Key: r.key, Left: rule.Blocks}, false
 		}
-		if unused() {
+		if r.first > 0 && height < addHeights(r.first, rule.Blocks) || unused() {
 			r.state = keyReady
 			return KeyWaiting{}, true
 		}
 		r.state, r.first, changed = keyMarked, height, true
 	}
-	from := r.first + rule.Blocks
-	if from < r.first { // above the largest height
-		from = ^primitives.Height(0)
+	from := addHeights(r.first, rule.Blocks)
+	switch {
+	case height < from:
+		return KeyWaiting{Key: r.key, From: from, Left: from - height}, changed
+	case at.behind:
+		return KeyWaiting{Key: r.key, From: from, Left: 1}, changed
 	}
-	if height >= from {
-		r.state = keyReady
-		return KeyWaiting{}, true
+	r.state = keyReady
+	return KeyWaiting{}, true
+}
+
+// addHeights returns a+b, or the largest height if the sum is above it.
+func addHeights(a, b primitives.Height) primitives.Height {
+	if a+b < a {
+		return ^primitives.Height(0)
 	}
-	return KeyWaiting{Key: r.key, From: from, Left: from - height}, changed
+	return a + b
 }
 
 // merge joins two records of one key. The longer wait counts.
@@ -162,27 +221,44 @@ func readKeyRecord(b *borsh.Reader) (r keyRecord) {
 	return r
 }
 
-// IsKnownKey returns whether a validator key does not wait, by an encoded Signatures.
-func IsKnownKey(signed []byte, account primitives.AccountID, key primitives.PublicKey) (bool, error) {
+// IsKnownKey returns whether a validator key would not wait if a node with an encoded Signatures
+// started now. now is in ns since 1970.
+func IsKnownKey(
+	signed []byte, account primitives.AccountID, key primitives.PublicKey, now uint64, rule KeyWait,
+) (bool, error) {
 	s, err := ReadSignatures(signed)
 	if err != nil {
 		return false, err
 	}
-	r, _ := s.key(account, key, 0)
+	r, _ := s.key(account, key, now)
+	r.take(now, s.last(), rule)
 	return r.state == keyReady, nil
+}
+
+// WithoutKeys returns an encoded Signatures without the keys that have made them. So each key is new
+// to the result. The signatures still count.
+func WithoutKeys(signed []byte) ([]byte, error) {
+	s, err := ReadSignatures(signed)
+	if err != nil || len(signed) == 0 {
+		return nil, err
+	}
+	// An empty list would mean that the record is older than the list, and that the next key has made
+	// its signatures.
+	s.keys = []keyRecord{{}}
+	return s.AppendBorsh(nil), nil
 }
 
 // takeKey makes key the validator's key. The node signs with it as soon as the rule permits, which
 // checkKey decides. With the zero key the node signs nothing.
 func (n *Node) takeKey(key primitives.SecretKey, rule KeyWait) {
 	n.setKey(primitives.SecretKey{})
-	n.held, n.keyWait, n.waiting = key, rule, KeyWaiting{}
+	n.held, n.keyWait, n.waiting, n.stillSince, n.stillEnded = key, rule, KeyWaiting{}, n.now, 0
 	if key.IsZero() {
 		return
 	}
 	r, made := n.signed.key(n.me, key.PublicKey(), uint64(n.now))
 	n.waiting = KeyWaiting{Key: r.key, Left: rule.Blocks}
-	if made && rule.Blocks > 0 {
+	if r.take(uint64(n.now), n.signed.last(), rule) || made && rule.Blocks > 0 {
 		n.save()
 	}
 }
@@ -190,22 +266,92 @@ func (n *Node) takeKey(key primitives.SecretKey, rule KeyWait) {
 // checkKey lets the validator's key sign if its wait is over at this head. id is the epoch of the
 // head's children.
 func (n *Node) checkKey(at *primitives.BlockHeader, id primitives.EpochID) {
-	if n.waiting.Key == "" {
+	n.stillSince = n.now
+	if n.waiting.Key == "" && n.stillEnded == 0 {
 		return
 	}
-	r, _ := n.signed.key(n.me, n.waiting.Key, uint64(n.now))
-	waiting, changed := r.advance(at.Height, at.Timestamp, n.keyWait, func() bool {
+	r, _ := n.signed.key(n.me, n.held.PublicKey(), uint64(n.now))
+	if n.stillEnded != 0 && !n.keepSigning(r, at) {
+		return
+	}
+	top := n.highestKnown()
+	head := keyHead{at.Height, at.Timestamp, top != nil && top.Height > at.Height+maxBehind}
+	waiting, changed := r.advance(head, n.keyWait, func() bool {
 		return n.signed.replaces(r) && !n.isRegistered(id, r.key)
 	})
 	if changed {
 		n.save()
 	}
-	if n.waiting = waiting; waiting.Key != "" {
-		return
+	if n.waiting = waiting; waiting.Key == "" {
+		n.beginSigning(at.Height)
 	}
-	n.signed.begin(at.Height) // another node may have endorsed chunks up to the head
+}
+
+// beginSigning lets the validator's key sign. height is the head's.
+func (n *Node) beginSigning(height primitives.Height) {
+	n.signed.begin(height) // another node may have endorsed chunks up to the head
+	n.waiting = KeyWaiting{}
 	n.setKey(n.held)
 	n.witnesses.Rekey(n.held)
+}
+
+// keepSigning handles the first head after the chain stood still and the key therefore began to
+// sign. If the chain has moved on without this node, the key waits again, and keepSigning returns
+// false.
+func (n *Node) keepSigning(r *keyRecord, at *primitives.BlockHeader) bool {
+	ended := uint64(n.stillEnded)
+	n.stillEnded = 0
+	if at.Timestamp+chain.AcceptableTimeDifference >= ended {
+		r.state = keyReady
+		n.save()
+		return true
+	}
+	n.setKey(primitives.SecretKey{})
+	n.witnesses.Rekey(primitives.SecretKey{})
+	r.state, r.seen, r.first = keySeen, uint64(n.now), 0
+	n.waiting = KeyWaiting{Key: r.key, Left: n.keyWait.Blocks}
+	n.save()
+	return false
+}
+
+// watchKey ends the wait of a key on a chain that stands still, and records from time to time that
+// the node has a key that may sign.
+func (n *Node) watchKey() {
+	rule := n.keyWait
+	if n.held.IsZero() || n.head == nil || rule.Blocks == 0 || rule.From > 0 {
+		return
+	}
+	if n.waiting.Key != "" {
+		if n.now-n.stillSince < rule.standstill() || n.isBehind() {
+			return
+		}
+		n.stillEnded = n.now
+		n.beginSigning(n.head.height)
+		n.signHead()
+		return
+	}
+	r, _ := n.signed.key(n.me, n.public, uint64(n.now))
+	if r.state == keyReady && uint64(n.now) > r.seen+uint64(rule.standstill()/8) {
+		n.save()
+	}
+}
+
+// noteFutureBlock notes the height of a block that is refused because it is ahead of this machine's
+// clock. If the clock is wrong, the block shows that the head is old.
+func (n *Node) noteFutureBlock(h *primitives.BlockHeader, err error) {
+	if n.waiting.Key != "" && errors.Is(err, chain.InvalidBlockFutureTime) {
+		n.noteHigherBlock(h)
+	}
+}
+
+// recordKey records, before the record is persisted, that the node has the key that signs.
+func (n *Node) recordKey() {
+	if n.public == "" || n.head == nil {
+		return
+	}
+	if r, _ := n.signed.key(n.me, n.public, uint64(n.now)); r.state == keyReady {
+		r.seen, r.first = uint64(n.now), n.head.height
+	}
 }
 
 // isRegistered returns whether the account is a validator with this key in an epoch. If that is

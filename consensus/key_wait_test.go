@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/consensus/importer"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -45,7 +47,7 @@ func TestNewKeyWaitsForBlocks(t *testing.T) {
 			r := &keyRecord{key: publicKey("a"), seen: seen, state: c.state}
 			for _, h := range c.heads {
 				before := *r
-				waiting, changed := r.advance(h.height, h.timestamp, c.rule, func() bool { return c.unused })
+				waiting, changed := r.advance(keyHead{height: h.height, timestamp: h.timestamp}, c.rule, func() bool { return c.unused })
 				got := "signs"
 				switch {
 				case waiting.Key != "" && waiting.From == 0:
@@ -65,6 +67,151 @@ func TestNewKeyWaitsForBlocks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestKeyDoesNotWaitOrSignWhileBehind: while the head is far below the highest known block, the wait
+// neither begins nor ends.
+func TestKeyDoesNotWaitOrSignWhileBehind(t *testing.T) {
+	r := &keyRecord{key: publicKey("a"), seen: 1000}
+	for _, c := range []struct {
+		height primitives.Height
+		behind bool
+		want   KeyWaiting
+	}{
+		{5, true, KeyWaiting{Left: 10}},
+		{9, false, KeyWaiting{From: 19, Left: 10}},
+		{19, true, KeyWaiting{From: 19, Left: 1}},
+		{25, true, KeyWaiting{From: 19, Left: 1}},
+		{26, false, KeyWaiting{}},
+	} {
+		if c.want.Left > 0 {
+			c.want.Key = r.key
+		}
+		at := keyHead{c.height, 2000, c.behind}
+		if got, _ := r.advance(at, KeyWait{Blocks: 10}, func() bool { return false }); got != c.want {
+			t.Errorf("head %+v: %+v, want %+v", at, got, c.want)
+		}
+	}
+}
+
+// TestReturnedKeyWaits: a key that has signed here waits again if the node was without it for long
+// and the chain has grown meanwhile. The record of a wait that is not over keeps its time, unless
+// that lies in the future.
+func TestReturnedKeyWaits(t *testing.T) {
+	const day = 24 * 3600 * 1000 * ms
+	rule := KeyWait{Blocks: 43200} // 12 hours
+	for _, c := range []struct {
+		name         string
+		rule         KeyWait
+		state        keyState
+		away         int64
+		last, height primitives.Height // of the last signature, and of the first new head
+		want         string
+		changed      bool
+	}{
+		{"a restart", rule, keyReady, day / 3, 1000, 900_000, "signs", false},
+		{"a day without it", rule, keyReady, day, 1000, 900_000, "900000+43200", true},
+		{"a day in which the chain stood still", rule, keyReady, day, 1000, 1400, "signs", true},
+		{"a day, and no record of a height", rule, keyReady, day, 0, 1400, "1400+43200", true},
+		{"the clock was ahead at the last signature", rule, keyReady, -day, 1000, 1400, "signs", false},
+		{"no rule", KeyWait{}, keyReady, day, 1000, 900_000, "signs", false},
+		{"from a height", KeyWait{Blocks: 9, From: 5}, keyReady, day, 1000, 900_000, "signs", false},
+		{"a restart while it waits", rule, keySeen, day, 0, 900_000, "900000+43200", false},
+		{"the clock was ahead when it came", rule, keySeen, -day, 0, 900_000, "900000+43200", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := 10 * day
+			r := &keyRecord{key: publicKey("a"), state: c.state, seen: uint64(int64(now) - c.away)}
+			if got := r.take(uint64(now), c.last, c.rule); got != c.changed {
+				t.Errorf("changed %v, want %v", got, c.changed)
+			}
+			if c.state == keyReady && c.changed {
+				if w, _ := r.advance(keyHead{height: c.last, timestamp: uint64(now) - 1}, c.rule, nil); w.Key == "" {
+					t.Error("signs before it knows a new block")
+				}
+			}
+			got := "signs"
+			if w, _ := r.advance(keyHead{height: c.height, timestamp: uint64(now)}, c.rule, func() bool { return false }); w.Key != "" {
+				got = fmt.Sprintf("%d+%d", w.From-w.Left, w.Left)
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+	for blocks, want := range map[primitives.Height]int64{1: 600_000 * ms, 601: 601_000 * ms, ^primitives.Height(0): 1 << 32 * 1000 * ms} {
+		if got := (KeyWait{Blocks: blocks}).standstill(); got != want {
+			t.Errorf("%d blocks: %d ms, want %d", blocks, got/ms, want/ms)
+		}
+	}
+}
+
+// TestKeysOfSnapshotAreNew: without its keys, a record still refuses contradictions, and every key is
+// new to it, also if the record is older than the list of keys. A key of another record that is merged
+// with it does not wait.
+func TestKeysOfSnapshotAreNew(t *testing.T) {
+	ready := keyRecord{account: "alice", key: publicKey("a"), seen: 7, state: keyReady, first: 5}
+	snapshot := &Signatures{Target: 9, keys: []keyRecord{ready}}
+	old := &Signatures{Target: 9}
+	local := (&Signatures{Target: 3, keys: []keyRecord{ready}}).AppendBorsh(nil)
+	state := func(row []byte) keyState {
+		t.Helper()
+		s, err := ReadSignatures(row)
+		if err != nil || s.Target != 9 {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		r, _ := s.key("alice", publicKey("a"), 8)
+		return r.state
+	}
+	for _, s := range []*Signatures{snapshot, old} {
+		row := s.AppendBorsh(nil)
+		if got := state(row); got != keyReady {
+			t.Errorf("before: %v", got)
+		}
+		bare, err := WithoutKeys(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := state(bare); got != keySeen {
+			t.Errorf("without keys: %v", got)
+		}
+		merged, err := MergeSignatures(bare, local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := state(merged); got != keyReady {
+			t.Errorf("merged: %v", got)
+		}
+	}
+	if row, err := WithoutKeys(nil); err != nil || row != nil {
+		t.Errorf("no record: %x, %v", row, err)
+	}
+}
+
+// futureChain is a Chain whose headers all have enough approvals.
+type futureChain struct{ engineOf }
+
+func (futureChain) Voted(*primitives.BlockHeader) (bool, error) { return true, nil }
+
+// TestFutureBlockShowsThatClockIsBehind: a block that is refused because it is ahead of the clock
+// proves that the node is behind. Other refusals prove nothing.
+func TestFutureBlockShowsThatClockIsBehind(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		key  primitives.PublicKey
+		want bool
+	}{
+		{fmt.Errorf("block: %w", chain.InvalidBlockFutureTime), "k", true},
+		{chain.InvalidBlockPastTime, "k", false},
+		{chain.InvalidBlockFutureTime, "", false},
+	} {
+		n := &Node{e: futureChain{}, out: new(Out), o: Options{HeaderChain: noHeaders{}}, head: &head{height: 5}, waiting: KeyWaiting{Key: c.key},
+			blocks: importer.New(importer.Options{Engine: futureChain{}, Tip: 5})}
+		n.emit(importer.Dropped{Block: &primitives.Block{Header: &primitives.BlockHeader{BlockHeaderInnerLite: primitives.BlockHeaderInnerLite{Height: 5000}}}, Err: c.err})
+		if got := n.isBehind(); got != c.want {
+			t.Errorf("%v: behind %v, want %v", c.err, got, c.want)
+		}
 	}
 }
 

@@ -241,6 +241,8 @@ type Node struct {
 	held        primitives.SecretKey // the validator's key, which may wait; zero: none
 	keyWait     KeyWait
 	waiting     KeyWaiting
+	stillSince  int64 // time of the last new head, or of the change of the key
+	stillEnded  int64 // time at which the key began to sign because the chain stood still; 0: it did not
 	now         int64
 	out         *Out
 	ownMessages []Send // messages of this validator to itself that were not handled yet
@@ -393,6 +395,7 @@ func (n *Node) step(now int64, what func()) Out {
 		n.out.Fatal, n.out.Send, n.out.Jobs = n.fatal, nil, nil
 	}
 	if n.unsaved {
+		n.recordKey()
 		n.out.Save, n.unsaved = n.signed.AppendBorsh(make([]byte, 0, n.signed.size())), false
 	}
 	out := *n.out
@@ -588,6 +591,7 @@ func (n *Node) housekeep() {
 		n.stepParts(chunkparts.Tick{})
 		n.retryRequests()
 	}
+	n.watchKey()
 	if n.head != nil && n.now-n.headAt >= n.o.Delays.Skip {
 		n.headAt = n.now
 		n.out.Send = append(n.out.Send, Send{Message: n.head.block, Again: true})

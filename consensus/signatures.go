@@ -166,6 +166,18 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
+// last returns the height of the highest recorded signature.
+func (s *Signatures) last() primitives.Height {
+	h := max(s.Target, s.Block, s.Ahead)
+	for _, m := range s.chunks {
+		h = max(h, m.height)
+	}
+	for i := range s.endorsed {
+		h = max(h, s.endorsed[i].height)
+	}
+	return h
+}
+
 // begin raises floor to tip, the height of the tip at the start, or at which a key begins to sign.
 // The tip may be a block of this validator that was persisted before the record of the endorsements
 // in the block. This node broadcasts such a block like a peer's block, so the block's chunks count

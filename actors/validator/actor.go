@@ -399,7 +399,7 @@ func (a *Actor) reportKey() {
 		switch {
 		case now.Key == "" || now.Key == was.Key && now.From == was.From:
 		case now.From == 0:
-			a.o.Log.Warnf("%s is new to this data folder: %s signs nothing for %d blocks, which are counted from the next new block, "+
+			a.o.Log.Warnf("%s is new to this data folder, or has long not been used in it: %s signs nothing for %d blocks, which are counted from the next new block, "+
 				"so that it cannot contradict what it has signed on another machine; `run --sign-from HEIGHT` ends the wait earlier",
 				now.Key, a.o.Account, now.Left)
 		default:

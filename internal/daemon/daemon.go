@@ -165,7 +165,7 @@ func Start(o Options) (_ *Daemon, err error) {
 	h.worlds = newWorlds(h)
 	h.restarts = o.Restarts
 	h.live.config.Store(o.Home.Config)
-	h.live.known = o.known
+	h.live.known, h.live.signFrom = o.known, o.SignFrom
 	var undo []func()
 	defer func() {
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/consensus"
@@ -48,11 +49,12 @@ func keyWaitWarning(dir string) (string, error) {
 		return "", err
 	}
 	key := hm.ValidatorKey
-	known, err := consensus.IsKnownKey(row, key.AccountID, key.PublicKey())
+	known, err := consensus.IsKnownKey(row, key.AccountID, key.PublicKey(), uint64(time.Now().UnixNano()),
+		consensus.KeyWait{Blocks: blocks})
 	if err != nil || known || blocks == 0 {
 		return "", err
 	}
-	return fmt.Sprintf("%s: the key of %s is new to %s: it signs nothing for %d new blocks (docs/operate/upgrade.md)",
+	return fmt.Sprintf("%s: the key of %s is new to %s, or has long not been used there: it signs nothing for %d new blocks (docs/operate/upgrade.md)",
 		hm.Paths.ValidatorKey, key.AccountID, hm.Paths.Data, blocks), nil
 }
 

@@ -108,15 +108,47 @@ func TestNewValidatorKeyWaits(t *testing.T) {
 	stop(t, h)
 	h = begin(50)
 	becomes(h, "{From:49 Left:49}", "signs nothing up to block 49")
+	wait(200)
+	if r, err := h.Reload(); err != nil || strings.Join(r.Taken, " ") != keyWaitKey {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	becomes(h, "{From:49 Left:49}", "signs nothing up to block 49") // Options.SignFrom still counts
+	keyFile := loaded(t, dir).Paths.ValidatorKey
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, removed := range []bool{true, false} { // the key may have signed elsewhere
+		if removed {
+			err = os.Remove(keyFile)
+		} else {
+			err = os.WriteFile(keyFile, key, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	becomes(h, "none", "")
 	stop(t, h)
 }
 
-// TestPublicNetworksWaitAnEpoch: without a setting, a new key waits only on mainnet and testnet.
+// TestPublicNetworksWaitAnEpoch: without a setting, a new key waits only on mainnet and testnet, and
+// not on a private chain with such a name.
 func TestPublicNetworksWaitAnEpoch(t *testing.T) {
 	hm := loaded(t, made(t))
 	hm.Genesis.EpochLength = 77
+	newest := hm.Genesis.ProtocolVersion
 	for chain, want := range map[string]primitives.Height{"sandbox": 0, "localnet": 0, "mainnet": 77, "testnet": 77} {
-		hm.Genesis.ChainID = chain
+		hm.Genesis.ChainID, hm.Genesis.ProtocolVersion = chain, newest
+		if got := hm.KeyWait(hm.Config); got != 0 {
+			t.Errorf("a private chain with the name %s: %d blocks", chain, got)
+		}
+		if want > 0 {
+			hm.Genesis.ProtocolVersion = primitives.ProdGenesisProtocolVersion
+		}
 		if got := hm.KeyWait(hm.Config); got != want {
 			t.Errorf("%s: %d blocks, want %d", chain, got, want)
 		}
@@ -127,7 +159,7 @@ func TestPublicNetworksWaitAnEpoch(t *testing.T) {
 			t.Errorf("%s with a setting: %d blocks", chain, got)
 		}
 	}
-	hm.Genesis.ChainID = "mainnet"
+	hm.Genesis.ChainID, hm.Genesis.ProtocolVersion = "mainnet", primitives.ProdGenesisProtocolVersion
 	if err := os.WriteFile(filepath.Join(hm.Paths.Dir, home.ForkFile), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (h *Instance) Obstacle() string {
 		switch w := h.Node.KeyWaiting(); {
 		case w.Key == "":
 		case w.From == 0:
-			return fmt.Sprintf("the key of %s is new to this data folder: it signs nothing for %d blocks, counted from the next new block", key.AccountID, w.Left)
+			return fmt.Sprintf("the key of %s is new to this data folder, or has long not been used in it: it signs nothing for %d blocks, counted from the next new block", key.AccountID, w.Left)
 		default:
 			return fmt.Sprintf("the key of %s is new to this data folder: it signs nothing up to block %d", key.AccountID, w.From)
 		}

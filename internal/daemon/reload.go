@@ -27,6 +27,9 @@ type live struct {
 	known  map[string]json.RawMessage // effective values by key; nil: the values at the start; guarded by mu
 	config atomic.Pointer[config.Config]
 	key    atomic.Pointer[validatorKey] // current key; nil: the key at the start; written under mu
+	// signFrom is Options.SignFrom; 0 after a change of the key, which may have signed elsewhere since.
+	// Guarded by mu.
+	signFrom primitives.Height
 }
 
 // validatorKey is the contents of validator_key.json. Its KeyFile is nil if the file is missing.
@@ -155,6 +158,9 @@ func (h *Daemon) reloadKey(r *Reloaded, next *config.Config) (take func(), err e
 		r.Taken = append(r.Taken, name)
 	}
 	wait := consensus.KeyWait{Blocks: h.home.KeyWait(next)}
+	if same {
+		wait.From = h.live.signFrom
+	}
 	if same && (key == nil || key.AccountID != own.AccountID || !slices.Contains(r.Taken, keyWaitKey)) {
 		return nothing, nil
 	}
@@ -167,6 +173,7 @@ func (h *Daemon) reloadKey(r *Reloaded, next *config.Config) (take func(), err e
 		if same {
 			return
 		}
+		h.live.signFrom = 0
 		h.live.key.Store(&validatorKey{key})
 		switch {
 		case !secret.IsZero():
@@ -194,7 +201,7 @@ func (h *Daemon) UpdateOptions(o *Options) {
 	if k := l.key.Load(); k != nil {
 		hm.ValidatorKey = k.KeyFile
 	}
-	o.Home, o.known = &hm, l.known
+	o.Home, o.known, o.SignFrom = &hm, l.known, l.signFrom
 }
 
 // flat returns the values of a document as JSON, by dotted path. Lists and durations are values.

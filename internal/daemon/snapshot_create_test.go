@@ -496,3 +496,56 @@ func TestRestoreKeepsSignedMessages(t *testing.T) {
 	r, err = RestoreSnapshot(t.Context(), o)
 	check("without the old folders", 4, r, err, snap)
 }
+
+// TestRestoredKeyWaits: a key that only the snapshot's signing journal has may have signed on another
+// machine since, so it is new.
+func TestRestoredKeyWaits(t *testing.T) {
+	dir := made(t)
+	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "validator_key.json")); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, mustStart(t, dir))
+	journal := filepath.Join(dir, "data", signedFile)
+	f, err := validator.OpenJournal(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// This version of the row has no keys, so the first key is taken for the one that signed.
+	err = f.Write((&consensus.Signatures{Target: 7}).AppendBorsh(nil))
+	f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(what string, want bool) {
+		t.Helper()
+		row, err := validator.ReadRow(journal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := consensus.IsKnownKey(row, key.AccountID, key.PublicKey(), 1, consensus.KeyWait{Blocks: 100})
+		if err != nil || got != want {
+			t.Errorf("%s: the key is known: %v, %v", what, got, err)
+		}
+		if s, err := consensus.ReadSignatures(row); err != nil || s.Target != 7 {
+			t.Errorf("%s: %+v, %v", what, s, err)
+		}
+	}
+	known("before the snapshot", true)
+	snap := filepath.Join(t.TempDir(), "snap")
+	create(t, dir, snap)
+	for _, what := range []string{"another machine", "again"} { // the second restore merges two journals
+		if what == "another machine" {
+			if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dir, Snapshot: snap, Replace: true}); err != nil {
+			t.Fatal(err)
+		}
+		known(what, false)
+	}
+}

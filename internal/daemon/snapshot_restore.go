@@ -367,8 +367,9 @@ func checkOpens(dir string, s *Snapshot) error {
 
 // mergeSigned merges signing journals into dir, so that no signature of a validator is forgotten.
 // It merges the journals of the replaced folder, of folders that earlier restores and synced states
-// have moved away, and of the snapshot. to is the folder whose name dir will get. from lists the folders that had a
-// journal.
+// have moved away, and of the snapshot. A key that only the snapshot's journal has is new to the
+// result: it may have signed on another machine after the snapshot. to is the folder whose name dir
+// will get. from lists the folders that had a journal.
 func mergeSigned(data, to, dir, snapshot string) (from []string, err error) {
 	its, err := validator.ReadRow(filepath.Join(dir, signedFile))
 	if err != nil {
@@ -378,7 +379,10 @@ func mergeSigned(data, to, dir, snapshot string) (from []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all := its
+	all, err := consensus.WithoutKeys(its)
+	if err != nil {
+		return nil, fmt.Errorf("%s.*: %w", filepath.Join(dir, signedFile), err)
+	}
 	// The last folder exists if a start that installed a synced state was killed.
 	for _, place := range append([]string{data}, append(places, to+replacedEnd)...) {
 		row, err := validator.ReadRow(filepath.Join(place, signedFile))

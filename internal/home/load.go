@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -63,12 +64,14 @@ func load(dir string, runs bool) (*Home, error) {
 }
 
 // KeyWait returns for how many blocks a validator key that is new to the data folder signs nothing,
-// with the configuration c.
+// with the configuration c. By default it waits only on the public networks themselves. On a private
+// chain with the name of one of them, which begins with a newer version, all keys are new at first.
 func (h *Home) KeyWait(c *config.Config) primitives.Height {
+	version := parameters.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Numbering}
 	switch {
 	case c.NewKeyWait != nil:
 		return primitives.Height(*c.NewKeyWait)
-	case public(h.Genesis.ChainID) && !exists(filepath.Join(h.Paths.Dir, ForkFile)):
+	case public(h.Genesis.ChainID) && version.GenesisOnly() && !exists(filepath.Join(h.Paths.Dir, ForkFile)):
 		return primitives.Height(h.Genesis.EpochLength)
 	}
 	return 0
