@@ -110,6 +110,7 @@ func (c *checks) adopted(n *node, acc *engine.Imported) {
 	at := acc.Entry
 	c.verdicts.taken(n, at.Block)
 	c.producers.adopted(n, at)
+	c.w.move.note(at.Header())
 	for i := range at.Shards {
 		s := &at.Shards[i]
 		if !s.Held() {

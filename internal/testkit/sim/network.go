@@ -30,7 +30,7 @@ type network struct {
 
 func (x *network) init(w *World) {
 	x.w, x.side, x.chosen = w, make([]bool, w.s.Nodes+w.s.Followers+1), chosen{}
-	x.anchors = anchors{x: x, unentitled: map[primitives.Hash]bool{}}
+	x.anchors = anchors{x: x, unentitled: map[primitives.Hash]bool{}, displaced: map[anchoredChunk]bool{}}
 }
 
 // send sends a message that a node's consensus core has returned.
@@ -38,6 +38,12 @@ func (x *network) send(from *node, s *consensus.Send) {
 	w := x.w
 	if from.misbehaves() {
 		x.sendFalse(from, s)
+		return
+	}
+	if !from.retired && w.move.tooLate(from, s.Message) {
+		w.retire()
+	}
+	if from.retired {
 		return
 	}
 	w.check.said(from, s.Message)
@@ -119,6 +125,7 @@ func (x *network) deliver(from, to *node, m consensus.Message) {
 			x.anchors.heard(m)
 		}
 	}
+	x.anchors.countDisplaced(to, m)
 	to.step(to.life, consensus.Received{From: consensus.Peer(from.name), Message: m})
 	w.check.bounded(to)
 }

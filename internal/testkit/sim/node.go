@@ -73,6 +73,7 @@ type node struct {
 	store     *storage.Store
 	core      *consensus.Node         // nil: the node is down
 	counters  []*consensus.Counters   // counters of the core after each start
+	displaced int                     // number of delivered messages that countDisplaced has counted
 	schedule  *engine.Schedule        // nil: the tracked shards never change
 	offers    *engine.ServedSnapshots // states that the node serves to other nodes
 	questions []*question             // requests of schedule to other nodes

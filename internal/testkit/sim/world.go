@@ -143,6 +143,7 @@ type World struct {
 	muted    int64 // virtual time until which state requests stay unanswered
 	net      network
 	load     load
+	move     move // only with Scenario.Twin
 	check    checks
 	trace    trace
 	result   Result
