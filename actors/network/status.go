@@ -219,6 +219,11 @@ func (f *Status) Metrics(b []byte) []byte {
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
+	if i := f.info.Load(); i != nil && i.Public.IsValid() {
+		const public = "near_tier3_public_addr"
+		b = fmt.Appendf(b, "# HELP %s Own public address advertised in tier3 state sync requests\n# TYPE %s gauge\n%s{addr=\"%v\"} 1\n",
+			public, public, public, i.Public)
+	}
 	const served = "near_state_sync_requests_served_total"
 	b = fmt.Appendf(b, "# HELP %s Count of state sync requests processed by type (header, part) and status (success, failed)\n"+
 		"# TYPE %s counter\n", served, served)

@@ -115,6 +115,9 @@ type Network struct {
 	InboundT1           bool
 	OutboundT1          bool
 	T1Period            time.Duration
+	AdvertisePeriod     time.Duration // time between advertisements of a validator's own addresses
+	NewT1               uint64        // maximum number of T1 dials in one round
+	Experimental        Experimental
 	SyncThreshold       uint64 // number of blocks behind the peers from which the node syncs (sync_height_threshold)
 	SyncRequests        uint64 // maximum number of blocks requested from one peer at a time
 	HeadersWait         time.Duration
@@ -128,6 +131,22 @@ type Network struct {
 	NoRouting     bool          // true: transactions are not forwarded to chunk producers
 	Pace          Pace
 }
+
+// Experimental holds network.experimental.*.
+type Experimental struct {
+	T3Addr     string // address to which hosts connect to send states; empty: as peers see this node
+	NoInbound  bool   // peers that are not whitelisted cannot connect
+	NoOutbound bool
+	OnlyBoot   bool // the node dials only boot nodes
+	// SkipTombstones is a time after the start. Removed edges are neither sent nor accepted in it.
+	SkipTombstones time.Duration
+	ForgetPeers    bool   // the peers of the previous run are not dialled
+	MaxPeersSent   uint64 // maximum number of known peers in a PeersResponse
+	TTL            uint64 // maximum number of hops of a message; 0: the default
+}
+
+// maxPeersSent is the maximum, and the default, of MaxPeersSent (nearcore PEERS_RESPONSE_MAX_PEERS).
+const maxPeersSent = 512
 
 // Pace determines when a validator in a network sends its approvals, and when any node relays
 // blocks.
@@ -531,6 +550,16 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		HorizonEpochs: num("epoch_sync.epoch_sync_horizon_num_epochs"), ProofWait: dur("epoch_sync.timeout_for_epoch_sync"),
 		StateWait: dur("consensus.state_sync_p2p_timeout"), StatePause: dur("consensus.state_sync_retry_backoff"),
 		HeadersWait: dur("consensus.header_sync_initial_timeout"), RouteHorizon: num("tx_routing_height_horizon"), NoRouting: yes("disable_tx_routing"),
+	}
+	c.Network.AdvertisePeriod, c.Network.NewT1 = dur("network.tier1.advertise_proxies_interval"), num("network.tier1.new_connections_per_attempt")
+	const experimental = "network.experimental."
+	x := &c.Network.Experimental
+	x.T3Addr, x.NoInbound, x.OnlyBoot = str(experimental+"tier3_public_addr"), yes(experimental+"inbound_disabled"), yes(experimental+"connect_only_to_boot_nodes")
+	x.SkipTombstones = time.Duration(min(num(experimental+"skip_sending_tombstones_seconds"), maxSeconds)) * time.Second
+	x.NoOutbound, x.ForgetPeers = yes(overrides+"outbound_disabled"), !unless(overrides+"connect_to_reliable_peers_on_startup", true)
+	x.TTL, x.MaxPeersSent = num(overrides+"routed_message_ttl"), maxPeersSent
+	if v, _ := d.Get(overrides + "max_send_peers"); v != nil {
+		x.MaxPeersSent = num(overrides + "max_send_peers")
 	}
 	var err error
 	c.TrackedShards, err = trackedShards(file, d)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestPublicAddressesFollowNeardsRules: network.public_addrs is accepted and refused as by neard
@@ -94,5 +95,52 @@ func TestReportedAddressMustBePublic(t *testing.T) {
 				t.Errorf("%s, private addresses allowed %v: %v", x.ip, private, err)
 			}
 		}
+	}
+}
+
+// TestExperimentalKeysAreRead: network.experimental has its effect as in neard.
+func TestExperimentalKeysAreRead(t *testing.T) {
+	t.Parallel()
+	plain, _, err := Parse("config.json", []byte(`{}`))
+	if err != nil || plain.Network.Experimental != (Experimental{MaxPeersSent: 512}) || plain.Network.NewT1 != 50 || plain.Network.AdvertisePeriod != 15*time.Minute {
+		t.Errorf("by default %+v, %v", plain.Network, err)
+	}
+	for _, x := range []struct {
+		name, in string
+		want     Experimental
+		problem  string
+	}{
+		{"all", `{"tier3_public_addr":"203.0.113.5:24567","inbound_disabled":true,"connect_only_to_boot_nodes":true,"skip_sending_tombstones_seconds":90,
+			"network_config_overrides":{"connect_to_reliable_peers_on_startup":false,"outbound_disabled":true,"max_send_peers":0,"routed_message_ttl":9}}`,
+			Experimental{T3Addr: "203.0.113.5:24567", NoInbound: true, NoOutbound: true, OnlyBoot: true, SkipTombstones: 90 * time.Second, ForgetPeers: true, TTL: 9}, ""},
+		{"null is the default", `{"tier3_public_addr":null,"network_config_overrides":{"connect_to_reliable_peers_on_startup":null,"max_send_peers":null,"routed_message_ttl":null}}`,
+			Experimental{MaxPeersSent: 512}, ""},
+		{"tombstones for ever", `{"skip_sending_tombstones_seconds":9223372036854775807}`,
+			Experimental{MaxPeersSent: 512, SkipTombstones: maxSeconds * time.Second}, ""},
+		{"too many peers", `{"network_config_overrides":{"max_send_peers":513}}`, Experimental{}, "from 0 to 512"},
+		{"no hops", `{"network_config_overrides":{"routed_message_ttl":0}}`, Experimental{}, "from 1 to 255"},
+		{"a name", `{"tier3_public_addr":"node.example:24567"}`, Experimental{}, "IP:port"},
+		{"no address", `{"tier3_public_addr":"0.0.0.0:24567"}`, Experimental{}, "IP:port"},
+		{"no port", `{"tier3_public_addr":"203.0.113.5:0"}`, Experimental{}, "IP:port"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c, _, err := Parse("config.json", []byte(nested("network.experimental", x.in)))
+			if (err == nil) != (x.problem == "") || err != nil && !strings.Contains(err.Error(), x.problem) {
+				t.Fatalf("%v, want %q", err, x.problem)
+			}
+			if err == nil && c.Network.Experimental != x.want {
+				t.Errorf("%+v, want %+v", c.Network.Experimental, x.want)
+			}
+		})
+	}
+}
+
+// TestExperimentalKeysOfOlderFilesAreNamed: neard 2.13 moved the keys of T1 to network.tier1, and so
+// the node names them as unknown.
+func TestExperimentalKeysOfOlderFilesAreNamed(t *testing.T) {
+	t.Parallel()
+	_, warnings, err := Parse("config.json", []byte(nested("network.experimental.tier1_enable_inbound", `false`)))
+	if err != nil || len(warnings) != 1 {
+		t.Errorf("%v, %v", warnings, err)
 	}
 }

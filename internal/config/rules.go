@@ -100,6 +100,11 @@ func (c *Config) rules(file string, hadTracked []string) error {
 	if _, err := n.Proxies(); err != nil {
 		bad("network.public_addrs", strconv.Quote(clip(strings.Join(n.Public, ","))), err.Error())
 	}
+	if a := n.Experimental.T3Addr; a != "" {
+		if at, err := netip.ParseAddrPort(a); err != nil || at.Addr().IsUnspecified() || at.Port() == 0 {
+			bad("network.experimental.tier3_public_addr", strconv.Quote(clip(a)), "IP:port, like 203.0.113.5:24567, or null")
+		}
+	}
 	if len(n.Stun) > stun.MaxServers {
 		bad("network.trusted_stun_servers", fmt.Sprintf("a list of %d servers", len(n.Stun)), fmt.Sprintf("at most %d", stun.MaxServers))
 	}

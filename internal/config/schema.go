@@ -44,6 +44,9 @@ type rule struct {
 	doc      string // text for docs/operate/config.md; empty: the key means the same as in neard
 }
 
+// overrides is the prefix of the keys by which neard's hard-coded limits are replaced.
+const overrides = "network.experimental.network_config_overrides."
+
 // extras are neard's keys that init does not write, or writes as null.
 var extras = map[string]rule{
 	schemaKey:                               {kind: kString, doc: "a JSON schema for editors, as `troupe config schema` writes it"},
@@ -93,10 +96,20 @@ var extras = map[string]rule{
 	"view_access_keys_limit": {kind: kU64, nullable: true, min: 1, max: maxU32,
 		doc: "largest number of access keys in one reply of `view_access_key_list`. Request the keys after " +
 			"them with `after_key` and `limit`"},
-	"chunks_cache_height_horizon":                   {kind: kU64, nullable: true},
-	"network.experimental":                          {kind: kObject},
-	"network.outgoing_queue_limiter_capacity_bytes": {kind: kU64, nullable: true},
-	"network.max_write_buffer_capacity_bytes":       {kind: kU64, nullable: true},
+	"chunks_cache_height_horizon": {kind: kU64, nullable: true},
+	"network.experimental":        {kind: kObject},
+	"network.experimental.tier3_public_addr": {kind: kString, nullable: true,
+		doc: "IP:port to which peers connect to send states. null: the address at which the first peer sees this node. " +
+			"Behind a NAT, set it to the forwarded address: peers know only the router's address with the node's own port"},
+	"network.experimental.inbound_disabled": {kind: kBool, doc: "whether peers cannot connect unless they are in `network.whitelist_nodes`"},
+	"network.experimental.connect_only_to_boot_nodes": {kind: kBool,
+		doc: "whether the node dials no peers but `network.boot_nodes`. Other peers can still connect to it"},
+	overrides + "connect_to_reliable_peers_on_startup": {kind: kBool, nullable: true, doc: "whether the node dials the peers of its previous run. null: yes"},
+	overrides + "outbound_disabled":                    {kind: kBool, nullable: true, doc: "whether the node dials no peers, not even boot nodes. null: no"},
+	overrides + "max_send_peers":                       {kind: kU64, nullable: true, max: maxPeersSent, doc: "largest number of known peers that the node reports to a peer that asks for peers. null: 512"},
+	overrides + "routed_message_ttl":                   {kind: kU64, nullable: true, min: 1, max: 255, doc: "number of hops after which a message of this node is dropped. null: 100"},
+	"network.outgoing_queue_limiter_capacity_bytes":    {kind: kU64, nullable: true},
+	"network.max_write_buffer_capacity_bytes":          {kind: kU64, nullable: true},
 
 	// Keys that init of neard 2.13 and older wrote; see olderInit.
 	"consensus.state_sync_external_timeout": {kind: kDuration},
@@ -143,6 +156,7 @@ var bounds = map[string]struct{ min, max uint64 }{
 	"network.so_recv_buffer_size":                          {0, maxU32},
 	"network.so_send_buffer_size":                          {0, maxU32},
 	"network.safe_set_size":                                {0, maxU32},
+	"network.tier1.new_connections_per_attempt":            {0, maxCount},
 	"network.archival_peer_connections_lower_bound":        {0, maxU32},
 	"network.peer_states_cache_size":                       {0, maxU32},
 	"network.snapshot_hosts_cache_size":                    {0, maxU32},
@@ -161,8 +175,7 @@ var bounds = map[string]struct{ min, max uint64 }{
 }
 
 // open lists the objects whose keys the user chooses.
-var open = []string{"store.trie_cache.per_shard_max_bytes", "store.view_trie_cache.per_shard_max_bytes",
-	"network.experimental.network_config_overrides", "network.experimental"}
+var open = []string{"store.trie_cache.per_shard_max_bytes", "store.view_trie_cache.per_shard_max_bytes"}
 
 // schema maps the dotted path of every key to its rule. The rules are made from the values of
 // init.json, then extras.

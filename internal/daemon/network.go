@@ -65,6 +65,16 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh), MinOutbound: int(c.MinOutbound),
 		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN, Sparing: c.Pace == config.Eager,
 	}
+	x := &c.Experimental
+	nc.NoInbound, nc.NoOutbound, nc.OnlyBoot, nc.SkipTombstones = x.NoInbound, x.NoOutbound, x.OnlyBoot, x.SkipTombstones
+	nc.TTL, nc.AdvertisePeriod = byte(x.TTL), c.AdvertisePeriod
+	nc.MaxPeersSent, nc.NewT1 = orNone(x.MaxPeersSent), orNone(c.NewT1)
+	if x.T3Addr != "" {
+		if nc.PublicAddr, err = netip.ParseAddrPort(x.T3Addr); err != nil {
+			return nil, fmt.Errorf("network.experimental.tier3_public_addr: %w", err)
+		}
+		h.log.Infof("peers connect to %v to send states (network.experimental.tier3_public_addr)", nc.PublicAddr)
+	}
 	h.front = &network.Status{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0 || h.Engine.GenesisOnly(), Log: h.log, FirstMet: h.onFirstPeer}
 	o := &network.Options{
 		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
@@ -87,6 +97,14 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 		o.Addresses = stunSource{c}
 	}
 	return o, nil
+}
+
+// orNone returns a number for near.Config, in which 0 means the default and a negative number none.
+func orNone(n uint64) int {
+	if n == 0 {
+		return -1
+	}
+	return int(n)
 }
 
 // stunSource implements network.AddressSource with the STUN servers of the configuration.
@@ -117,7 +135,7 @@ func (p *peerListener) Listen(deliver func(near.Deliver),
 	on, again := p.l, p.again
 	p.again = true
 	now := p.c
-	now.Known = p.h.loadPeers()
+	now.Known = p.h.peersOfBefore()
 	if p.transport == config.OverLibp2p {
 		_ = p.l.Close()
 		on = nil
@@ -278,6 +296,14 @@ func (h *Daemon) storePeers(list []wire.PeerInfo) {
 	if err := h.store.Write(&b); err != nil {
 		h.log.WithError(err).Warn("the list of connected peers was not stored for the next start")
 	}
+}
+
+// peersOfBefore returns the peers of the previous run that this run dials.
+func (h *Daemon) peersOfBefore() []wire.PeerInfo {
+	if h.home.Config.Network.Experimental.ForgetPeers {
+		return nil
+	}
+	return h.loadPeers()
 }
 
 // loadPeers returns the stored peers, or none if the store cannot read them.

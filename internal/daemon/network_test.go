@@ -179,3 +179,30 @@ func TestPublicIPComesFromStunServers(t *testing.T) {
 		t.Errorf("a loopback address of a STUN server: %v", err)
 	}
 }
+
+// TestT3AddressIsTheConfigured: network.experimental.tier3_public_addr is the address to which hosts
+// connect, and the metric shows it. Peers of an earlier run are not dialled if the configuration says
+// so.
+func TestT3AddressIsTheConfigured(t *testing.T) {
+	hm, err := home.Load(made(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := true
+	n := &hm.Config.Network
+	n.Enabled, n.Addr = &on, "127.0.0.1:0"
+	n.Experimental.T3Addr = "203.0.113.5:24567"
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { stop(t, h) }()
+	want := `near_tier3_public_addr{addr="203.0.113.5:24567"} 1`
+	eventually(t, "shown", func() bool { return strings.Contains(string(h.front.Metrics(nil)), want) })
+	h.storePeers([]wire.PeerInfo{{ID: hm.NodeKey.PublicKey(), Addr: netip.MustParseAddrPort("127.0.0.1:1")}})
+	for _, forget := range []bool{false, true} {
+		if n.Experimental.ForgetPeers = forget; len(h.peersOfBefore()) > 0 == forget {
+			t.Errorf("ForgetPeers %v: dials %v", forget, h.peersOfBefore())
+		}
+	}
+}

@@ -45,7 +45,7 @@ func (n *PeerManager) monitor(now time.Time) {
 			ours++
 		}
 	}
-	if t2+pending < n.IdealLow || t2+pending < n.MaxPeers && ours+pending < n.MinOutbound {
+	if !n.NoOutbound && (t2+pending < n.IdealLow || t2+pending < n.MaxPeers && ours+pending < n.MinOutbound) {
 		prefer := n.Draw(100) < preferKnown
 		p, found := n.known.candidate(n.Draw, prefer, func(p wire.PeerInfo) bool {
 			_, under := n.out[wire.T2][p.ID]
@@ -158,7 +158,7 @@ func (n *PeerManager) tickRetries(now time.Time) {
 // advertise requests the account data of all peers, and sends all peers this node's own data.
 func (n *PeerManager) advertise(now time.Time) {
 	n.toAll(now, ToAll{Msg: &wire.AccountsData{Incremental: true, RequestingFullSync: true}})
-	n.timers.advertised, n.timers.advertise = now, now.Add(advertisePeriod)
+	n.timers.advertised, n.timers.advertise = now, now.Add(n.AdvertisePeriod)
 	if d := n.accounts.advertise(now); d != nil {
 		n.toAll(now, ToAll{Msg: &wire.AccountsData{Data: []*wire.AccountData{d}, Incremental: true}})
 	}
@@ -251,7 +251,7 @@ func (n *PeerManager) connectT1(now time.Time) {
 			wanted = append(wanted, d)
 		}
 	}
-	for dials := 0; dials < maxNewT1 && len(wanted) > 0; {
+	for dials := 0; dials < n.NewT1 && len(wanted) > 0; {
 		i := n.Draw(len(wanted))
 		p := wanted[i].Proxies[n.Draw(len(wanted[i].Proxies))]
 		if wanted = slices.Delete(wanted, i, i+1); n.dial(wire.PeerInfo{ID: p.PeerID, Addr: p.Addr}, wire.T1) {

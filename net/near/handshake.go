@@ -270,7 +270,8 @@ func (n *PeerManager) isAdmissible(now time.Time, c *conn, edge *wire.Edge) bool
 				return false
 			}
 		case wire.T2:
-			if len(n.ready[wire.T2])+len(n.out[wire.T2]) >= n.MaxPeers && !n.whitelisted(c.peer) {
+			full := len(n.ready[wire.T2])+len(n.out[wire.T2]) >= n.MaxPeers
+			if (full || n.NoInbound) && !n.whitelisted(c.peer) {
 				return false
 			}
 		case wire.T3:

@@ -25,6 +25,10 @@ type Config struct {
 	// PublicAddr is the address to which hosts connect over T3. If PublicAddr is invalid, this node
 	// uses the address that the first peer reports.
 	PublicAddr netip.AddrPort
+	// NoInbound refuses inbound T2 connections, except of peers in Whitelist.
+	NoInbound bool
+	// NoOutbound: this node dials T2 peers only to restore connections that it had dialled.
+	NoOutbound bool
 	// Archival tells peers that the node has the whole chain.
 	Archival bool
 
@@ -54,9 +58,19 @@ type Config struct {
 	NoInboundT1, NoOutboundT1 bool
 	// T1Period is the time between rounds of dials to proxies. 0: one minute.
 	T1Period time.Duration
+	// NewT1 is the maximum number of T1 dials in one round. 0: 50. Negative: none.
+	NewT1 int
+	// AdvertisePeriod is the time between advertisements of this validator's proxies. 0: 15 minutes.
+	// The minimum is advertisePause.
+	AdvertisePeriod time.Duration
 
 	// Messages.
 
+	// MaxPeersSent is the maximum number of known peers in an answer to a peer. 0: 512, which is the
+	// maximum. Negative: none.
+	MaxPeersSent int
+	// TTL is the number of hops after which a message of this node is dropped. 0: wire.StartTTL.
+	TTL byte
 	// SkipTombstones is a period after the start in which this node neither sends nor accepts
 	// removed edges. 0: they always are.
 	SkipTombstones time.Duration
@@ -72,13 +86,21 @@ func (c *Config) withDefaults() {
 	for _, d := range []struct {
 		to   *int
 		from int
-	}{{&c.MaxPeers, 40}, {&c.IdealLow, 30}, {&c.IdealHigh, 35}, {&c.MinOutbound, 5}, {&c.SafeSet, 20}} {
+	}{{&c.MaxPeers, 40}, {&c.IdealLow, 30}, {&c.IdealHigh, 35}, {&c.MinOutbound, 5}, {&c.SafeSet, 20}, {&c.NewT1, 50},
+		{&c.MaxPeersSent, maxPeersSent}} {
 		if *d.to == 0 {
 			*d.to = d.from
 		}
 	}
 	if c.T1Period == 0 {
 		c.T1Period = time.Minute
+	}
+	if c.AdvertisePeriod == 0 {
+		c.AdvertisePeriod = advertisePeriod
+	}
+	c.AdvertisePeriod = max(c.AdvertisePeriod, advertisePause)
+	if c.TTL == 0 {
+		c.TTL = wire.StartTTL
 	}
 	if c.Draw == nil {
 		c.Draw = func(int) int { return 0 }
@@ -220,7 +242,7 @@ func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	case OptimisticTo:
 		n.optimistic(ev)
 	case RouteTo:
-		n.route(now, wire.T2, wire.Unsigned(n.Key, ev.Target, ev.Body, now.Unix()))
+		n.route(now, wire.T2, n.message(now, ev.Target, ev.Body))
 	case RouteToAccount:
 		n.routeToAccount(now, ev)
 	case AskState:

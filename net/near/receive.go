@@ -183,7 +183,7 @@ func (n *PeerManager) block(c *conn, m *wire.Block, gossiped bool) {
 }
 
 func (n *PeerManager) sendPeers(c *conn, q *wire.PeersRequest) {
-	limit := maxPeersSent
+	limit := min(max(n.MaxPeersSent, 0), maxPeersSent)
 	if q.MaxPeers != nil {
 		limit = min(limit, int(*q.MaxPeers))
 	}

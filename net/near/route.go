@@ -45,11 +45,18 @@ func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 		if !c.allow(now, pings) {
 			return
 		}
-		n.route(now, c.tier, wire.Unsigned(n.Key, wire.RouteBack(m.Hash()), &wire.Pong{Nonce: b.Nonce, Source: n.me}, now.Unix()))
+		n.route(now, c.tier, n.message(now, wire.RouteBack(m.Hash()), &wire.Pong{Nonce: b.Nonce, Source: n.me}))
 	case *wire.Pong:
 	default:
 		n.deliver(c, m)
 	}
+}
+
+// message returns a message of this node.
+func (n *PeerManager) message(now time.Time, target wire.Target, body wire.Body) *wire.Routed {
+	m := wire.Unsigned(n.Key, target, body, now.Unix())
+	m.TTL = n.TTL
+	return m
 }
 
 // route sends a message to its next hop. Over T1 and T3 the next hop is the target itself. Over T2
@@ -98,7 +105,7 @@ func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	kind := ev.Body.BodyKind()
 	if ev.AccountID == n.account && n.account != "" {
 		if kind.MayGoToSelf() {
-			n.do(Deliver{Tier: wire.T1, Msg: wire.Unsigned(n.Key, wire.ToPeer(n.me), ev.Body, now.Unix())})
+			n.do(Deliver{Tier: wire.T1, Msg: n.message(now, wire.ToPeer(n.me), ev.Body)})
 		}
 		return kind.MayGoToSelf()
 	}
@@ -106,7 +113,7 @@ func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	if kind.IsT1() {
 		for _, d := range data {
 			if via := n.proxy(d); via != "" {
-				return n.toPeer(wire.T1, via, wire.Unsigned(n.Key, wire.ToPeer(d.PeerID), ev.Body, now.Unix()))
+				return n.toPeer(wire.T1, via, n.message(now, wire.ToPeer(d.PeerID), ev.Body))
 			}
 		}
 	}
@@ -118,7 +125,7 @@ func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	} else {
 		return false
 	}
-	m := wire.Unsigned(n.Key, wire.ToPeer(to), ev.Body, now.Unix())
+	m := n.message(now, wire.ToPeer(to), ev.Body)
 	sent, copies := false, kind.Copies()
 	if n.Sparing {
 		copies = 1
@@ -156,7 +163,7 @@ func (n *PeerManager) askState(now time.Time, ev AskState) {
 			StateHeaderRequest: primitives.StateHeaderRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Addr: n.PublicAddr}}
 	}
 	n.pendingT3[ev.Host] = now
-	n.route(now, wire.T2, wire.Unsigned(n.Key, wire.ToPeer(ev.Host), body, now.Unix()))
+	n.route(now, wire.T2, n.message(now, wire.ToPeer(ev.Host), body))
 }
 
 // HostFor returns the host to ask for a state header or part of a snapshot, and counts the request.

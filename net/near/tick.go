@@ -30,7 +30,6 @@ const (
 	maxRedials      = 6
 	idleT3          = 15 * time.Second
 	unreliableLag   = 60 // blocks behind the head from which on a peer is unreliable
-	maxNewT1        = 50 // maximum number of T1 dials in one round
 	preferKnown     = 60 // percentage of dials that prefer a peer that was connected before
 	recentlyActive  = 10 * time.Minute
 )
