@@ -16,11 +16,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// servedStates returns how many state parts the nodes have sent together.
+// servedStates returns how many requests for state parts the nodes have handled together.
 func servedStates(nodes []*process) (parts float64) {
 	for _, p := range nodes {
-		f, _ := p.figures()
-		parts += f[`near_state_sync_requests_served_total{type="part",status="success"}`]
+		figures, _ := p.figures()
+		for name, n := range figures { // neard sorts the labels
+			if strings.HasPrefix(name, "near_state_sync_requests_served_total{") && strings.Contains(name, `type="part"`) {
+				parts += n
+			}
+		}
 	}
 	return parts
 }
