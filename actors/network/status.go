@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -219,6 +220,10 @@ func (f *Status) Metrics(b []byte) []byte {
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
+	if i := f.info.Load(); i != nil {
+		b = appendByLabel(b, "near_peer_message_rate_limited_by_type_total",
+			"Number of messages dropped because rate limited by message types", i.RateLimited)
+	}
 	if i := f.info.Load(); i != nil && i.Public.IsValid() {
 		const public = "near_tier3_public_addr"
 		b = fmt.Appendf(b, "# HELP %s Own public address advertised in tier3 state sync requests\n# TYPE %s gauge\n%s{addr=\"%v\"} 1\n",
@@ -233,6 +238,15 @@ func (f *Status) Metrics(b []byte) []byte {
 	}{{"header", &f.stateHeaders}, {"part", &f.stateParts}} {
 		b = fmt.Appendf(b, "%s{type=\"%s\",status=\"success\"} %d\n%s{type=\"%s\",status=\"failed\"} %d\n",
 			served, x.kind, x.n.success.Load(), served, x.kind, x.n.failed.Load())
+	}
+	return b
+}
+
+// appendByLabel appends a counter with a value for each type of message, in the order of the types.
+func appendByLabel(b []byte, name, help string, values map[string]uint64) []byte {
+	b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s counter\n", name, help, name)
+	for _, kind := range slices.Sorted(maps.Keys(values)) {
+		b = fmt.Appendf(b, "%s{type=%q} %d\n", name, kind, values[kind])
 	}
 	return b
 }

@@ -118,9 +118,11 @@ type Network struct {
 	AdvertisePeriod     time.Duration // time between advertisements of a validator's own addresses
 	NewT1               uint64        // maximum number of T1 dials in one round
 	Experimental        Experimental
-	SyncThreshold       uint64 // number of blocks behind the peers from which the node syncs (sync_height_threshold)
-	SyncRequests        uint64 // maximum number of blocks requested from one peer at a time
-	HeadersWait         time.Duration
+	// ReceivedLimits change neard's limits on messages of peers, by neard's names; see Rates.
+	ReceivedLimits map[string]RateOverride
+	SyncThreshold  uint64 // number of blocks behind the peers from which the node syncs (sync_height_threshold)
+	SyncRequests   uint64 // maximum number of blocks requested from one peer at a time
+	HeadersWait    time.Duration
 	// HorizonEpochs is a number of epochs. A node that is behind by more epochs starts with an
 	// epoch sync proof and the state of a later block. Zero disables epoch sync.
 	HorizonEpochs uint64
@@ -561,9 +563,13 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	if v, _ := d.Get(overrides + "max_send_peers"); v != nil {
 		x.MaxPeersSent = num(overrides + "max_send_peers")
 	}
-	var err error
+	var err, limitsErr error
+	limit, _ := d.Get(rateLimits)
+	if c.Network.ReceivedLimits, limitsErr = readRateLimits(limit); limitsErr != nil {
+		limitsErr = fmt.Errorf("%s: %s: %w", file, rateLimits, limitsErr)
+	}
 	c.TrackedShards, err = trackedShards(file, d)
-	if err := errors.Join(err, c.rules(file, hadTracked)); err != nil {
+	if err := errors.Join(err, limitsErr, c.rules(file, hadTracked)); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -100,7 +100,7 @@ var used = map[string]bool{
 	"network.tier1.advertise_proxies_interval": true, "network.tier1.new_connections_per_attempt": true,
 	"network.experimental.tier3_public_addr": true, "network.experimental.inbound_disabled": true, "network.experimental.connect_only_to_boot_nodes": true,
 	"network.experimental.skip_sending_tombstones_seconds": true, overrides + "connect_to_reliable_peers_on_startup": true, overrides + "outbound_disabled": true,
-	overrides + "max_send_peers": true, overrides + "routed_message_ttl": true,
+	rateLimits: true, overrides + "max_send_peers": true, overrides + "routed_message_ttl": true,
 	"network.public_addrs": true, "network.allow_private_ip_in_public_addrs": true, "network.trusted_stun_servers": true,
 }
 

@@ -14,7 +14,7 @@ import (
 var others = map[kind][]string{
 	kBool: {"true", "false"}, kU64: {"3", "7", "2097152"}, kList: {`[[0]]`, `[]`, `["a"]`}, kStrings: {`["a.near"]`, `["a.near:1"]`, `["10.0.0.1"]`, `["ed25519:9CzDfWgcHZpnTX1ZdvsvbK2kPbQdTpFmDp6SkgRz9qfU@1.2.3.4:5"]`},
 	kString:   {`"other"`, `"1.2.3.4:5"`, `"a.near"`, `"interval"`, `"release"`, `"nearcore"`, `"Next"`, `"all"`, `"http://127.0.0.1:4318/v1/traces"`, `"ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr@1.2.3.4:5"`, `"nats://1.2.3.4:5"`, `"ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr"`},
-	kRational: {`[2,3]`}, kDuration: {`{"secs":1,"nanos":7}`, `{"secs":9,"nanos":7}`}, kAny: {`"NoShards"`, `{"a":1}`},
+	kRational: {`[2,3]`}, kDuration: {`{"secs":1,"nanos":7}`, `{"secs":9,"nanos":7}`}, kAny: {`{"rate_limits":{"Block":null}}`, `"NoShards"`, `{"a":1}`},
 }
 
 // nested is a document with one key.

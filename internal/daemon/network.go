@@ -67,7 +67,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	}
 	x := &c.Experimental
 	nc.NoInbound, nc.NoOutbound, nc.OnlyBoot, nc.SkipTombstones = x.NoInbound, x.NoOutbound, x.OnlyBoot, x.SkipTombstones
-	nc.TTL, nc.AdvertisePeriod = byte(x.TTL), c.AdvertisePeriod
+	nc.TTL, nc.AdvertisePeriod, nc.Rates = byte(x.TTL), c.AdvertisePeriod, c.Rates()
 	nc.MaxPeersSent, nc.NewT1 = orNone(x.MaxPeersSent), orNone(c.NewT1)
 	if x.T3Addr != "" {
 		if nc.PublicAddr, err = netip.ParseAddrPort(x.T3Addr); err != nil {

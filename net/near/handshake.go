@@ -56,6 +56,8 @@ type conn struct {
 	// quota contains, for each rate limit, the time at which the peer will be fully within the
 	// limit again.
 	quota [numLimits]time.Time
+	// buckets contains the state of the limits of Config.Rates that have applied to the peer.
+	buckets map[string]*bucket
 
 	accounts gossip[primitives.PublicKey, *wire.AccountData]
 	hosts    gossip[wire.PeerID, *wire.SnapshotHost]

@@ -2,6 +2,7 @@ package near
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -66,6 +67,9 @@ type Config struct {
 
 	// Messages.
 
+	// Rates limit the messages that a peer may send, by names for which IsRateKey is true. nil:
+	// StandardRates.
+	Rates map[string]Rate
 	// MaxPeersSent is the maximum number of known peers in an answer to a peer. 0: 512, which is the
 	// maximum. Negative: none.
 	MaxPeersSent int
@@ -99,6 +103,9 @@ func (c *Config) withDefaults() {
 		c.AdvertisePeriod = advertisePeriod
 	}
 	c.AdvertisePeriod = max(c.AdvertisePeriod, advertisePause)
+	if c.Rates == nil {
+		c.Rates = StandardRates()
+	}
 	if c.TTL == 0 {
 		c.TTL = wire.StartTTL
 	}
@@ -178,7 +185,8 @@ type PeerManager struct {
 	account      primitives.AccountID
 	head         *Head
 	blockSources blockSources
-	txs          int // number of ForwardTx messages since the last block of any peer
+	txs          int               // number of ForwardTx messages since the last block of any peer
+	rateLimited  map[string]uint64 // number of messages dropped because of a limit, by variant
 	timers       timers
 	effects      []Effect
 }
@@ -189,7 +197,7 @@ func New(c Config, now time.Time) *PeerManager {
 	c.withDefaults()
 	n := &PeerManager{Config: c, me: c.Key.PublicKey(), created: now, conns: map[ConnID]*conn{},
 		hosts: newHosts(), routeBack: newRouteBackCache(), retries: map[wire.PeerID]retry{}, pendingT3: map[wire.PeerID]time.Time{},
-		answers: map[wire.PeerID][]*wire.StateResponse{}}
+		answers: map[wire.PeerID][]*wire.StateResponse{}, rateLimited: map[string]uint64{}}
 	n.graph, n.accounts, n.known = NewGraph(n.me), newAccounts(n.me), newPeerStore(now, c.Boot, c.OnlyBoot)
 	n.known.restore(now, c.Known, n.me)
 	for t := range n.ready {
@@ -349,6 +357,8 @@ type Info struct {
 	// Seats are the ids of the nodes of this and the next epoch's validators, as the validators
 	// published these ids under their signature.
 	Seats []wire.PeerID
+	// RateLimited is the number of messages that were dropped because of a limit, by neard's names.
+	RateLimited map[string]uint64
 	// Alone: no connection is open or being opened, and no peer is known to dial.
 	Alone bool
 }
@@ -380,6 +390,7 @@ func (n *PeerManager) Info() Info {
 	slices.Sort(i.Accounts)
 	i.Holders = n.holders()
 	i.Seats = n.validatorNodes()
+	i.RateLimited = maps.Clone(n.rateLimited)
 	for _, c := range n.sorted(wire.T2) {
 		i.Peers = append(i.Peers, c.state())
 	}

@@ -15,7 +15,6 @@ const (
 	maxDirectPeersSent = 128
 	maxLocator         = 20
 	maxTxsPerBlock     = 1000 // number of ForwardTx messages of all peers that are accepted between two blocks
-	epochSyncPeriod    = 30 * time.Second
 )
 
 // received handles a message of connection c.
@@ -25,7 +24,8 @@ func (n *PeerManager) received(now time.Time, c *conn, m wire.Message) {
 		n.close(now, c, StreamError, NotBanned)
 	case c.waiting:
 		c.queued = append(c.queued, queuedMsg{msg: m, in: true})
-	case isRateLimited(now, c, m):
+	case n.isRateLimited(now, c, m):
+		n.rateLimited[wire.Variant(m)]++
 	case !c.isReady:
 		n.handleHandshake(now, c, m)
 	default:
@@ -41,9 +41,7 @@ func (n *PeerManager) received(now time.Time, c *conn, m wire.Message) {
 type limit byte
 
 const (
-	epochSyncRequests limit = iota
-	epochSyncResponses
-	peersRequests
+	peersRequests limit = iota
 	peersResponses
 	nonceRequests
 	accountsSyncs
@@ -52,13 +50,13 @@ const (
 )
 
 // limits bound how often a peer may send a kind of message: burst messages at once, and one more in
-// each period. A peer that sends at neard's intervals uses a sixth of this rate. The limit of epoch
-// sync is neard's own.
+// each period. A peer that sends at neard's intervals uses a sixth of this rate. These limits apply
+// in addition to Config.Rates.
 var limits = [numLimits]struct {
 	period time.Duration
 	burst  int
 }{
-	epochSyncRequests: {epochSyncPeriod, 1}, epochSyncResponses: {epochSyncPeriod, 1}, peersRequests: {10 * time.Second, 6}, peersResponses: {10 * time.Second, 6}, nonceRequests: {10 * time.Second, 6},
+	peersRequests: {10 * time.Second, 6}, peersResponses: {10 * time.Second, 6}, nonceRequests: {10 * time.Second, 6},
 	accountsSyncs: {time.Second, 10}, pings: {10 * time.Millisecond, 100},
 }
 
@@ -75,13 +73,13 @@ func (c *conn) allow(now time.Time, l limit) bool {
 	return true
 }
 
-// isRateLimited returns whether a message exceeds the limit of its kind.
-func isRateLimited(now time.Time, c *conn, m wire.Message) bool {
+// isRateLimited returns whether a message exceeds a limit of its kind. Such a message is dropped, and
+// the connection stays open, as in neard.
+func (n *PeerManager) isRateLimited(now time.Time, c *conn, m wire.Message) bool {
+	if !n.allowRate(now, c, m) {
+		return true
+	}
 	switch m.(type) {
-	case *wire.EpochSyncRequest:
-		return !c.allow(now, epochSyncRequests)
-	case *wire.EpochSyncResponse:
-		return !c.allow(now, epochSyncResponses)
 	case *wire.PeersRequest:
 		return !c.allow(now, peersRequests)
 	case *wire.PeersResponse:
