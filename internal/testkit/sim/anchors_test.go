@@ -49,3 +49,29 @@ func TestFalseChunkMessagesCostNoChunk(t *testing.T) {
 		})
 	}
 }
+
+// TestUnsignedEarlyMessagesNeedReason: a node may drop an early message as unsigned only if the
+// chunk's producer is not the canonical one, as after an early kickout. Other nodes' messages of that
+// kind do not count.
+func TestUnsignedEarlyMessagesNeedReason(t *testing.T) {
+	w := newFaultlessWorld(t, 20, func(s *Scenario) { s.Dead, s.Nodes, s.Each, s.Shards, s.Epoch = 1, 6, 3, 2, 60 })
+	reasons := 0
+	for _, n := range w.nodes {
+		reasons += n.displaced
+	}
+	if reasons == 0 || len(w.net.anchors.displaced) == 0 {
+		t.Fatalf("%d messages about %d chunks of other producers", reasons, len(w.net.anchors.displaced))
+	}
+	n := w.nodes[1]
+	dropped := &n.counters[0].Witnesses.Unsigned
+	before := int(dropped.Load())
+	w.nodes[2].displaced = 1000
+	for _, c := range []struct{ reasons, dropped int }{{3, 3}, {0, 0}, {2, 3}} {
+		dropped.Store(uint64(c.dropped))
+		n.displaced, w.check.violation = c.reasons, nil
+		if out := w.check.countAnchored(); (w.check.violation != nil) != (c.dropped > c.reasons) || out.Unsigned < c.dropped {
+			t.Errorf("%d dropped with %d reasons: %v, %+v", c.dropped, c.reasons, w.check.violation, out)
+		}
+	}
+	dropped.Store(uint64(before))
+}
