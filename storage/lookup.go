@@ -114,6 +114,14 @@ func (s *Store) BlockAt(height primitives.Height) (*Record, error) {
 	return s.Block(BlockRef{height, hash})
 }
 
+// EachEpochInfo calls f with the rows of column EpochInfo that are on disk, in the order of the epoch
+// IDs, until f returns false. raw is only valid during the call.
+func (s *Store) EachEpochInfo(f func(id primitives.EpochID, raw []byte) bool) error {
+	return EpochInfo.Scan(s.db, nil, nil, func(key []byte, raw Raw) bool {
+		return len(key) == len(primitives.EpochID{}) && f(primitives.EpochID(key), raw)
+	})
+}
+
 // NextBlock returns the lowest canonical block at or above a height. Errors: ErrNotFound above the
 // head.
 func (s *Store) NextBlock(from primitives.Height) (out BlockRef, err error) {

@@ -73,7 +73,7 @@ var reads = map[string]string{
 	"stream":  "log_config.json; the cursor is read by indexer, whose own fuzzing it has",
 	"account": "config.json, as trace", "tx": "as account", "block": "as account", "rpc": "as account",
 	"config": "", "config schema": "", "dev": "none of a user's",
-	"bench": "", "keys": "", "net": "", "snapshot": "", "view-state": "", "completion": "", "help": "",
+	"bench": "", "keys": "", "net": "", "snapshot": "", "view-state": "", "view-state view-chain": "config.json, as dump-state", "view-state epoch-info": "as view-chain", "view-state apply-range": "as view-chain", "completion": "", "help": "",
 }
 
 // TestEachReadingCommandIsFuzzed: every command is either in the table of fuzzed files or listed as

@@ -16,11 +16,12 @@ import (
 func newViewState(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "view-state", Aliases: []string{"view_state"},
-		Short: "Read the state of a chain, also while its node runs",
-		Long: `View-state reads the state of the chain of a home folder. It asks the running node, over a socket
-in the data folder that only the same user can open; without a running node it reads the folder
-itself.`,
-		Example: "  troupe --home /tmp/chain view-state dump-state",
+		Short: "Read the chain of a home folder, also while its node runs",
+		Long: `View-state reads blocks, epochs and states of the chain of a home folder. It asks the running node,
+over a socket in the data folder that only the same user can open; without a running node it reads
+the folder itself.`,
+		Example: `  troupe --home /tmp/chain view-state dump-state
+  troupe --home /tmp/chain view-state epoch-info current`,
 	}
 	// flags of neard that have no effect here
 	c.PersistentFlags().BoolP("read-write", "w", false, "ignored: the store is only read")
@@ -28,7 +29,7 @@ itself.`,
 	for _, name := range []string{"read-write", "store-temperature"} {
 		_ = c.PersistentFlags().MarkHidden(name)
 	}
-	return group(c, newDumpState(a))
+	return group(c, newDumpState(a), newViewChain(a), newEpochInfo(a), newApplyRange(a))
 }
 
 func newDumpState(a *app) *cobra.Command {

@@ -152,6 +152,7 @@ func (c *control) serve(conn net.Conn) {
 	var r struct {
 		dump.Request
 		excludeRequest
+		viewStateRequest
 		Backup *BackupRequest `json:"backup"`
 	}
 	if err := json.Unmarshal(line, &r); err != nil {
@@ -164,6 +165,10 @@ func (c *control) serve(conn net.Conn) {
 	}
 	if r.Exclude != nil {
 		c.serveExclude(w, *r.Exclude)
+		return
+	}
+	if r.View != nil {
+		c.serveViewState(conn, w, r.View)
 		return
 	}
 	d, err := dump.Open(c.ctx, c.h.Engine, c.h.home.Genesis, now(), &r.Request)
