@@ -209,12 +209,20 @@ func writeStateHome(dir string, o *StateOptions) error {
 		return err
 	}
 	p := home.PathsOf(dir, c)
-	nodeKey, err := primitives.GenerateSecretKey(primitives.ED25519, crand.Reader)
-	return errors.Join(err,
+	return errors.Join(
 		os.WriteFile(p.Genesis, text.Bytes(), 0o644),
 		home.WriteKeyFile(p.ValidatorKey, &primitives.KeyFile{AccountID: workload.Validator, SecretKey: workload.StakeKey(workload.Validator)}),
-		home.WriteKeyFile(p.NodeKey, &primitives.KeyFile{AccountID: "node", SecretKey: nodeKey}),
+		writeNodeKey(p.NodeKey),
 		os.WriteFile(p.Config, []byte("{}"), 0o644))
+}
+
+// writeNodeKey writes a random node key.
+func writeNodeKey(path string) error {
+	key, err := primitives.GenerateSecretKey(primitives.ED25519, crand.Reader)
+	if err != nil {
+		return err
+	}
+	return home.WriteKeyFile(path, &primitives.KeyFile{AccountID: "node", SecretKey: key})
 }
 
 // openState runs the node of a stored state.

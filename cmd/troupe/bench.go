@@ -21,7 +21,7 @@ func newBench(*app) *cobra.Command {
 this machine (signatures, hashes, disk) in the same run, for comparison. docs/performance.md
 explains the figures.`,
 		Example: "  troupe bench shard --duration 5s",
-	}, newBenchShard(), newBenchNode(), newBenchRPC(), newBenchStart(), newBenchState(), newBenchLoad(), newBenchCompare())
+	}, newBenchShard(), newBenchNode(), newBenchRPC(), newBenchStart(), newBenchState(), newBenchArrival(), newBenchLoad(), newBenchCompare())
 }
 
 func newBenchShard() *cobra.Command {
