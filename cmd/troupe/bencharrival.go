@@ -15,10 +15,10 @@ func newBenchArrival() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "arrival",
 		Short: "Measure how a new node gets a large state from another one",
-		Long: `Arrival runs two nodes as processes: one on a folder that bench state made, with a chain of at least
-five epochs, and one that has only the genesis. The second gets an epoch sync proof and the state
-from the first over loopback. With --kills it is killed and started again at moments spread over
-the download. Arrival reports time, bytes, memory and their shares of the limits of disk and
+		Long: `Arrival runs two nodes as processes: one on a folder that bench state made, with a chain of at
+least five epochs, and one that has only the genesis. The second gets an epoch sync proof and the
+state from the first over loopback. With --kills it is killed and started again at moments spread
+over the download. Arrival reports time, bytes, memory and their shares of the limits of disk and
 loopback, and compares accounts of both nodes.
 
 The epochs must be long: an epoch of --block-time must last longer than the download. Afterwards
