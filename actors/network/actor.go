@@ -189,6 +189,7 @@ type Actor struct {
 	t1        map[primitives.AccountID][]primitives.PublicKey
 	seat      validatorSeat
 	address   addressFinder
+	clock     clockCheck
 
 	// headersApart means that the verified headers follow an epoch sync proof, and do not connect to
 	// the chain yet.

@@ -2,6 +2,7 @@ package network
 
 import (
 	"errors"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/blocksync"
@@ -59,8 +60,19 @@ func (a *Actor) shouldImport(from wire.PeerID, b *primitives.Block, gossiped boo
 			return false
 		}
 		a.relayEarly(hash, b, judged)
+		a.noteArrival(hash, height)
 	}
 	return true
+}
+
+// noteArrival records the time at which a block that was not requested arrived, if the block belongs
+// on the tip.
+func (a *Actor) noteArrival(hash primitives.Hash, height primitives.Height) {
+	if tip := a.o.Engine.Tip().Height(); a.sync.Syncing() {
+		a.clock.forget()
+	} else if height > tip && height <= tip+relayWindow {
+		a.clock.arrived(hash, time.Now())
+	}
 }
 
 // refused bans a peer that sent a forged copy of a block. It also bans a peer that sent more
@@ -93,6 +105,7 @@ func (a *Actor) ban(peer wire.PeerID, why near.Reason) {
 func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	a.bodies.final(m.Final)
 	a.txs.included(m)
+	a.compareClock(m.Block, m.Hash)
 	if m.IsHead {
 		h := m.Block.Header
 		a.partsStep(chunkparts.Head{Hash: m.Hash, Prev: h.PrevHash, Height: h.Height}, "")

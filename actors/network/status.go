@@ -39,6 +39,7 @@ type Status struct {
 	sentRate, receivedRate     atomic.Uint64 // bytes a second
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
+	clock                      atomic.Pointer[clockResult] // nil: no block was compared yet
 	// statesHere is the number of received parts of the running state sync. statesAll is the number
 	// of all parts of that state sync.
 	statesHere, statesAll atomic.Uint64
@@ -224,6 +225,18 @@ func (f *Status) Metrics(b []byte) []byte {
 		b = appendByLabel(b, "near_peer_message_rate_limited_by_type_total",
 			"Number of messages dropped because rate limited by message types", i.RateLimited)
 	}
+	c, wrong := f.clock.Load(), 0
+	if c != nil && c.state != clockUnknown {
+		if c.state != clockAgrees {
+			wrong = 1
+		}
+		const offset = "troupe_network_clock_offset_seconds"
+		b = fmt.Appendf(b, "# HELP %s Median of timestamp minus arrival time of the last blocks; above 0: the clock of this machine is behind\n"+
+			"# TYPE %s gauge\n%s %g\n", offset, offset, offset, c.offset.Seconds())
+	}
+	const suspect = "troupe_network_clock_suspect"
+	b = fmt.Appendf(b, "# HELP %s 1: the clock of this machine differs from the clocks of block producers, or all blocks arrive late\n"+
+		"# TYPE %s gauge\n%s %d\n", suspect, suspect, suspect, wrong)
 	if i := f.info.Load(); i != nil && i.Public.IsValid() {
 		const public = "near_tier3_public_addr"
 		b = fmt.Appendf(b, "# HELP %s Own public address advertised in tier3 state sync requests\n# TYPE %s gauge\n%s{addr=\"%v\"} 1\n",

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,6 +64,17 @@ func TestOptimisticBlocksReachValidators(t *testing.T) {
 		o := &m.validator.Counters.Optimistic
 		if o.Invalid.Load()+o.Failed.Load()+o.Applies.Load() > 0 {
 			t.Errorf("node %d: %d invalid, %d not begun, %d chunks failed", i, o.Invalid.Load(), o.Failed.Load(), o.Applies.Load())
+		}
+	}
+	// All validators run on one machine, so their clocks agree.
+	for i, m := range c.members {
+		text, end := "", time.Now().Add(2*time.Minute)
+		for !strings.Contains(text, "\ntroupe_network_clock_offset_seconds -") && time.Now().Before(end) {
+			time.Sleep(50 * time.Millisecond)
+			text = string(m.front.Metrics(nil))
+		}
+		if !strings.Contains(text, "clock_offset_seconds -") || !strings.Contains(text, "\ntroupe_network_clock_suspect 0\n") {
+			t.Errorf("node %d: the clock is not compared, or differs: %s", i, text)
 		}
 	}
 }

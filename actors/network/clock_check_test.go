@@ -1,0 +1,166 @@
+package network
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// second is the time between two blocks of the tests.
+const second = time.Second
+
+// clockRun passes blocks to a check. early returns by how much block i arrives before its timestamp,
+// and by how much its timestamp is above its parent's.
+func clockRun(c *clockCheck, blocks int, early func(i int) (before, above time.Duration)) {
+	base := time.Unix(1_700_000_000, 0)
+	for i := range blocks {
+		before, above := early(i)
+		at := base.Add(time.Duration(i) * second)
+		hash := primitives.HashBytes(fmt.Append(nil, i))
+		c.arrived(hash, at)
+		c.arrived(hash, at.Add(time.Hour)) // a copy of another peer
+		made := uint64(at.Add(before).UnixNano())
+		c.imported(hash, made, made-uint64(above))
+		c.imported(hash, made, 0) // a block counts once
+	}
+}
+
+// TestClockIsJudgedByBlocks: early blocks show a clock that is behind, late blocks only if none is
+// in time, and a minority of false timestamps changes nothing.
+func TestClockIsJudgedByBlocks(t *testing.T) {
+	const ms = time.Millisecond
+	usual := func(i int) time.Duration { return -time.Duration(50+i*37%400) * ms } // of the network
+	for _, x := range []struct {
+		name   string
+		blocks int
+		early  func(i int) (before, above time.Duration)
+		want   clockState
+	}{
+		{"clocks agree", 100, func(i int) (time.Duration, time.Duration) { return usual(i), second }, clockAgrees},
+		{"few blocks", clockEnough - 1, func(i int) (time.Duration, time.Duration) { return usual(i) + 90*second, second }, clockUnknown},
+		{"enough blocks", clockEnough, func(i int) (time.Duration, time.Duration) { return usual(i) + 90*second, second }, clockIsBehind},
+		{"behind by 2 s", 100, func(i int) (time.Duration, time.Duration) { return usual(i) + 2*second, second }, clockIsBehind},
+		{"behind by less than the delay", 100, func(i int) (time.Duration, time.Duration) { return usual(i) + 40*ms, second }, clockAgrees},
+		{"ahead by 10 s", 100, func(i int) (time.Duration, time.Duration) { return usual(i) - 10*second, second }, clockMaybeAhead},
+		{"ahead by 2 s", 100, func(i int) (time.Duration, time.Duration) { return usual(i) - 2*second, second }, clockAgrees},
+		{"most blocks are late", 100, func(i int) (time.Duration, time.Duration) {
+			if i%10 == 0 {
+				return usual(i), second
+			}
+			return -time.Minute, second
+		}, clockAgrees},
+		{"a third of the producers are ahead", 99, func(i int) (time.Duration, time.Duration) {
+			if i%3 == 0 {
+				return 100 * second, second
+			}
+			return usual(i), second
+		}, clockAgrees},
+		{"a third of the producers are behind", 99, func(i int) (time.Duration, time.Duration) {
+			if i%3 == 0 {
+				return -100 * second, second
+			}
+			return usual(i), second
+		}, clockAgrees},
+		{"one producer has moved the chain 100 s ahead", 60, func(i int) (time.Duration, time.Duration) {
+			if i < 30 {
+				return usual(i), second
+			}
+			if i == 30 {
+				return 100 * second, 100 * second
+			}
+			return 100*second - time.Duration(i-30)*second, 1
+		}, clockAgrees},
+		{"the clock was corrected", 200, func(i int) (time.Duration, time.Duration) {
+			if i < 140 {
+				return 90 * second, second
+			}
+			return usual(i), second
+		}, clockAgrees},
+		{"the clock was set wrong", 200, func(i int) (time.Duration, time.Duration) {
+			if i < 140 {
+				return usual(i), second
+			}
+			return 90 * second, second
+		}, clockIsBehind},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var c clockCheck
+			clockRun(&c, x.blocks, x.early)
+			if offset, got := c.offset(); got != x.want {
+				t.Errorf("state %d with the median %v, want %d", got, offset, x.want)
+			}
+			if len(c.arrivals)+len(c.order) != 0 || len(c.samples) > clockSamples {
+				t.Errorf("%d arrivals, %d samples are kept", len(c.arrivals), len(c.samples))
+			}
+			if c.forget(); len(c.samples) != 0 {
+				t.Error("samples are not forgotten")
+			}
+		})
+	}
+}
+
+// TestClockCountsOnlyImportedBlocks: blocks that peers invent are not imported, and their arrivals
+// take bounded memory. An imported block without a known arrival, such as a requested one, is no sample.
+func TestClockCountsOnlyImportedBlocks(t *testing.T) {
+	var c clockCheck
+	for i := range 5 * clockArrivals {
+		c.arrived(primitives.HashBytes(fmt.Append(nil, i)), time.Unix(1, 0))
+	}
+	if len(c.arrivals) != clockArrivals || len(c.order) != clockArrivals || len(c.samples) != 0 {
+		t.Errorf("%d arrivals, %d in order, %d samples", len(c.arrivals), len(c.order), len(c.samples))
+	}
+	c.imported(primitives.HashBytes([]byte("requested")), 1<<62, 0)
+	c.imported(primitives.HashBytes([]byte("0")), 1<<62, 0) // the oldest arrival is forgotten
+	if len(c.samples) != 0 {
+		t.Error("a block without an arrival is a sample")
+	}
+	c.imported(primitives.HashBytes(fmt.Append(nil, 5*clockArrivals-1)), 2e9, 0)
+	if len(c.samples) != 1 || c.samples[0] != time.Second {
+		t.Errorf("samples %v", c.samples)
+	}
+}
+
+// TestClockIsReportedSparingly: a warning comes at once, again after ten minutes, and its end is
+// reported once.
+func TestClockIsReportedSparingly(t *testing.T) {
+	var c clockCheck
+	at := time.Unix(1_700_000_000, 0)
+	for i, x := range []struct {
+		minutes int
+		s       clockState
+		want    bool
+	}{
+		{0, clockUnknown, false}, {0, clockAgrees, false}, {1, clockIsBehind, true}, {2, clockIsBehind, false}, {10, clockMaybeAhead, false},
+		{11, clockIsBehind, true}, {12, clockUnknown, false}, {13, clockAgrees, true}, {14, clockAgrees, false}, {15, clockMaybeAhead, true},
+	} {
+		if got := c.report(at.Add(time.Duration(x.minutes)*time.Minute), x.s); got != x.want {
+			t.Errorf("step %d: %v", i, got)
+		}
+	}
+}
+
+// TestClockMetricsFollowResult: there is no offset until there are enough samples.
+func TestClockMetricsFollowResult(t *testing.T) {
+	var f Status
+	for _, x := range []struct {
+		r    *clockResult
+		want string // offset, unless it is absent, and suspect
+	}{
+		{nil, "0"}, {&clockResult{0, clockUnknown}, "0"}, {&clockResult{-200 * time.Millisecond, clockAgrees}, "-0.2 0"},
+		{&clockResult{90 * time.Second, clockIsBehind}, "90 1"}, {&clockResult{-9 * time.Second, clockMaybeAhead}, "-9 1"},
+	} {
+		f.clock.Store(x.r)
+		var got []string
+		for line := range strings.Lines(string(f.Metrics(nil))) {
+			if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "troupe_network_clock") {
+				got = append(got, value)
+			}
+		}
+		if strings.Join(got, " ") != x.want {
+			t.Errorf("%+v: %q, want %q", x.r, got, x.want)
+		}
+	}
+}
