@@ -30,6 +30,7 @@ import (
 // knows, so a new variant without a test case fails the test. Each variant is handled, or refused
 // with a named error. Versions 84 and 89 themselves are refused.
 func TestEveryFormIsHandledAtEveryVersion(t *testing.T) {
+	t.Parallel()
 	for p := primitives.ProtocolVersion(84); p <= 89; p++ {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			v := parameters.Release(p)

@@ -144,6 +144,7 @@ func signedWrong(right *primitives.Block, key primitives.SecretKey, height primi
 // it, as do nodes that it connects to later. A node connected to the flooded one gets at most two
 // of the blocks. Both nodes get all valid blocks meanwhile. Sockets and libp2p are tested.
 func TestFloodOfInvalidBlocksBansPeer(t *testing.T) {
+	t.Parallel()
 	for _, over := range []bool{false, true} {
 		for _, far := range []primitives.Height{0, 60} {
 			t.Run(fmt.Sprintf("over=%v/above=%d", over, far), func(t *testing.T) {

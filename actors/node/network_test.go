@@ -362,6 +362,7 @@ func TestRelayOfForgedChunkIsNotBanned(t *testing.T) {
 // TestUnchangedHeadIsBroadcastAgain: a follower broadcasts an unchanged head again, to peers that
 // have not sent it, a limited number of times.
 func TestUnchangedHeadIsBroadcastAgain(t *testing.T) {
+	t.Parallel()
 	a := join(t, "a", nil)
 	b := join(t, "b", nil, a.info)
 	x := attack(t, "x", b, "test")

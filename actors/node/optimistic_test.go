@@ -14,6 +14,7 @@ import (
 // optimistic blocks, and take the results of more chunks from optimistic blocks than they send. No
 // optimistic block is invalid.
 func TestOptimisticBlocksReachValidators(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, 1, 1000, nil, nil)
 	c.change = func(i int, o *Options) {
 		o.Network.Proxies = []peerwire.PeerAddr{{Addr: c.infos[i].Addr, PeerID: c.infos[i].ID}}

@@ -297,8 +297,9 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 // the epoch begins, so no validator lacks a shard that it produces, and all holders of a shard have
 // the same state.
 func TestValidatorsSyncShardsOfNextEpoch(t *testing.T) {
-	// A state has ten seconds to arrive. Only the time in which the machine runs this test counts.
-	const length, epochs = 100, 6
+	t.Parallel()
+	// A state has six seconds to arrive. Only the time in which the machine runs this test counts.
+	const length, epochs = 60, 6
 	m := newMoving(t, 1, length)
 	stop, began := make(chan struct{}), time.Now()
 	sent := m.sendTransfers(stop)
@@ -351,7 +352,8 @@ func (m *moving) requireShardsHeld(least int) {
 // TestCatchupContinuesAfterRestart: a validator that stops while a shard is being caught up
 // continues with it after the restart, and holds it when its epoch begins.
 func TestCatchupContinuesAfterRestart(t *testing.T) {
-	const length = 80
+	t.Parallel()
+	const length = 50
 	m := newMoving(t, 2, length)
 	m.until(length, 360*time.Second)
 	limit := m.pace.Even() + 240*time.Second

@@ -109,6 +109,7 @@ func (c *cluster) requirePaymentsFinal() {
 // TestValidatorsMakeBlocksOverLibp2p: four validators make blocks over libp2p, also after one was
 // stopped and started again.
 func TestValidatorsMakeBlocksOverLibp2p(t *testing.T) {
+	t.Parallel()
 	r := newTransports()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, false, true) })
 	c.requirePaymentsFinal()
@@ -122,6 +123,7 @@ func TestValidatorsMakeBlocksOverLibp2p(t *testing.T) {
 // TestValidatorsMakeBlocksOverBridge: two validators with only neard's sockets and two with only
 // libp2p make blocks through a node that has both transports and makes no blocks.
 func TestValidatorsMakeBlocksOverBridge(t *testing.T) {
+	t.Parallel()
 	r := newTransports()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, i < 2, i >= 2) })
 	checker := signature.New()

@@ -50,6 +50,7 @@ func (r *rekeyed) countByKey(me primitives.AccountID, list []consensus.Send) {
 // also after its actor fails, after the key is removed and set again, and after a restart. Without
 // a key it signs nothing. Other nodes learn its address from an announcement with the new key.
 func TestRekeyedValidatorNeverContradictsItself(t *testing.T) {
+	t.Parallel()
 	const who, length = 2, 20
 	old, next := keyOf(voter(who)), keyOf("another key")
 	r := &rekeyed{keys: [2]primitives.PublicKey{old.PublicKey(), next.PublicKey()}}

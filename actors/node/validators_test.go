@@ -291,6 +291,7 @@ func (c *cluster) pay(i int, to primitives.AccountID) time.Duration {
 // TestValidatorsFinalizeEachHeight: four validators make blocks of four shards over several epochs.
 // There is one final block for each height, and transactions of clients become final soon.
 func TestValidatorsFinalizeEachHeight(t *testing.T) {
+	t.Parallel()
 	c := validators(t, 4, 4, 40, nil)
 	c.reach(10, 120*time.Second)
 	begun, from := time.Now(), c.members[0].e.Final().Height
@@ -340,6 +341,7 @@ func (c *cluster) requireFewMissingChunks() {
 // four validators nothing becomes final. With three the chain continues; with four it has its
 // former pace.
 func TestRestartedValidatorsResumePace(t *testing.T) {
+	t.Parallel()
 	c := validators(t, 4, 4, 1000, nil) // with short epochs, a stopped validator would be kicked out
 	c.reach(10, 120*time.Second)
 	for _, i := range []int{1, 2} {
@@ -405,6 +407,7 @@ func TestFailingValidatorContinuesFromDisk(t *testing.T) {
 // the time of three blocks. All validators track all shards and announce that, so chunks are
 // endorsed without witnesses.
 func TestEagerValidatorsFinalizeInThreeBlocks(t *testing.T) {
+	t.Parallel()
 	const pace = 2 * time.Second
 	var mu sync.Mutex
 	shown, endorsed := map[primitives.ChunkKey]bool{}, map[primitives.ChunkKey]int{}
