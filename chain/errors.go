@@ -11,6 +11,40 @@ type Invalid string
 
 func (e Invalid) Error() string { return "chain: " + string(e) }
 
+// Label returns the name as a label of metrics (nearcore chain/chain-primitives/src/error.rs,
+// prometheus_label_value).
+func (e Invalid) Label() string {
+	switch e {
+	case InvalidEncodedMerkleRoot:
+		return "invalid_chunk_encoded_merkle_root"
+	case InvalidShardSplit:
+		return "invalid_chunk_header_shard_split"
+	case InvalidHeaderVersion:
+		return "bad_header_for_protocol_version"
+	case InvalidNextBPHash:
+		return "invalid_next_bp_hash"
+	}
+	var b []byte
+	for i, c := range []byte(e) {
+		if 'A' <= c && c <= 'Z' {
+			if c += 'a' - 'A'; i > 0 {
+				b = append(b, '_')
+			}
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// ErrorLabel returns the label of the rule that an error names, or "other".
+func ErrorLabel(err error) string {
+	var rule Invalid
+	if errors.As(err, &rule) {
+		return rule.Label()
+	}
+	return "other"
+}
+
 // The rules.
 const (
 	InvalidBlockFutureTime      Invalid = "InvalidBlockFutureTime"

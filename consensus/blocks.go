@@ -18,6 +18,7 @@ func (n *Node) block(from Peer, b *primitives.Block) {
 	delete(n.missing, b.Hash())
 	// The importer's effects (emit) report the result.
 	if checked, _ := n.blocks.Take(blockpool.Block{Block: b, From: string(from)}, uint64(n.now)); checked {
+		n.timeBlock(b.Header.Height)
 		n.noteHigherBlock(b.Header)
 	}
 	n.importNext()
@@ -186,6 +187,7 @@ func (n *Node) persisted() {
 		n.updatePools(acc)
 		if n.witnesses != nil {
 			out, err := n.witnesses.Step(partialwitness.BlockArrived{Hash: acc.Entry.Hash, Final: acc.Final.Height})
+			n.measureOrphans()
 			n.applyWitnessOut(out, err)
 			waited := n.waitingChunks[acc.Entry.Hash]
 			delete(n.waitingChunks, acc.Entry.Hash)

@@ -89,6 +89,9 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 	for _, s := range out.Send {
 		n.sendTo(s.To, s.Body)
 	}
+	for _, x := range out.Timed {
+		n.measured.Add(partTimes[x.Timing], x.Ms, label(x.Shard))
+	}
 	for i := range out.Ask {
 		a := &out.Ask[i]
 		n.out.Send = append(n.out.Send, Send{To: a.Account, Message: a.Request, Ask: a})

@@ -204,6 +204,7 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 		return
 	}
 	n.save()
+	n.measureEndorsements()
 	wall := n.wall()
 	if o := n.announced; o != nil && o.PrevBlockHash == h.hash {
 		wall = o.Timestamp

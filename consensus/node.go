@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/consensus/importer"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/storage"
@@ -248,7 +249,8 @@ type Node struct {
 	ownMessages []Send // messages of this validator to itself that were not handled yet
 	signed      *Signatures
 	counters    *ProductionCounters
-	unsaved     bool // this step has made a signature that is not in Out.Save yet
+	measured    *metrics.Set // counters.Measured
+	unsaved     bool         // this step has made a signature that is not in Out.Save yet
 	tracker     *doomslug.Tracker
 	head        *head
 	// parked has the approvals of unknown blocks by account, each list by ascending target height.
@@ -274,9 +276,12 @@ type Node struct {
 	optimistic    *optimistic.Pool            // nil: NoOptimisticBlocks
 	announced     *primitives.OptimisticBlock // optimistic block that this node produced last, or nil
 	expected      nextBlock                   // next block for which beginOptimistic was called last
-	announcing    nextBlock
-	witnesses     *partialwitness.Tracker // nil: this node has no account
-	votes         *partialwitness.Endorsements
+	// optimisticTimes are measured times by height. sentWitnesses are in the order of sending.
+	optimisticTimes map[primitives.Height]*optimisticTimes
+	sentWitnesses   []sentWitness
+	announcing      nextBlock
+	witnesses       *partialwitness.Tracker // nil: this node has no account
+	votes           *partialwitness.Endorsements
 	// deferred are endorsements of chunks on the head, for the producers of later heights. The node
 	// sends deferred endorsements only if a height is skipped.
 	deferred []partialwitness.Send
@@ -316,7 +321,7 @@ func New(o Options, now int64) (*Node, error) {
 		Engine: e, Emit: n.emit, Tip: e.Tip().Height(), Final: e.TipFinal().Height, Hooks: importer.Hooks{DropOrphans: o.Hooks.planted(PlantedOrphans)},
 	}
 	if o.Counters != nil {
-		blocks.Counters = &o.Counters.Blocks
+		blocks.Counters, blocks.Measured = &o.Counters.Blocks, &o.Counters.Produced.Measured
 	}
 	n.blocks = importer.New(blocks)
 	if o.Counters == nil {
@@ -324,6 +329,7 @@ func New(o Options, now int64) (*Node, error) {
 	}
 	if !o.NoOptimisticBlocks {
 		n.optimistic = optimistic.New(e.TipFinal().Height)
+		n.optimisticTimes = map[primitives.Height]*optimisticTimes{}
 	}
 	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verifier.Verify, o.Random)
 	n.assigned = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
@@ -345,6 +351,7 @@ func New(o Options, now int64) (*Node, error) {
 			n.witnesses.Count(&o.Counters.Witnesses)
 		}
 	}
+	n.measured = &n.counters.Measured
 	return n, nil
 }
 
@@ -578,7 +585,8 @@ func (n *Node) receive(from Peer, m Message) {
 			n.countEndorsement(&m.Metadata, err)
 			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
 		}
-	case *primitives.WitnessAck: // ignored, because acknowledgements serve only metrics
+	case *primitives.WitnessAck:
+		n.witnessAcked(m)
 	default:
 		n.witnessMessage(m)
 	}

@@ -151,10 +151,17 @@ func (n *Node) beginOptimistic() {
 			continue
 		}
 		n.note(nil, "applies %d chunks of optimistic block %d", len(a.Jobs()), o.Height)
+		n.timeOptimistic(o.Height, func(t *optimisticTimes) { t.ready = n.now })
+		begun, left, good := n.now, len(a.Jobs()), true
 		for _, j := range a.Jobs() {
 			n.run(j.Run, func() {
 				if j.Failed() {
 					c.Applies.Add(1)
+				}
+				good = good && !j.Canceled()
+				if left--; left == 0 && good {
+					n.measured.Add(optimisticTime, n.now-begun)
+					n.timeOptimistic(o.Height, func(t *optimisticTimes) { t.applied = n.now })
 				}
 				j.Ended()
 			})

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/chain/partialwitness"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -18,6 +19,9 @@ type ProductionCounters struct {
 	// node has approved or skipped to, the highest height with an approval, the highest height with
 	// enough approvals, and the head's last final height.
 	LargestTarget, LargestApproval, LargestThreshold, LargestFinal atomic.Uint64
+
+	// Measured has the metrics that Families lists.
+	Measured metrics.Set
 
 	mu           sync.Mutex
 	endorsements map[EndorsementResult]uint64

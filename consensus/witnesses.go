@@ -63,6 +63,7 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 	out, err := n.witnesses.Step(
 		partialwitness.Made{Witness: w.ChunkStateWitness, Transition: w.Transition, Accesses: w.Accesses, Deploys: w.Deploys},
 	)
+	n.timeWitness(&c.Header, out.Send)
 	n.applyWitnessOut(out, err)
 	return nil
 }
@@ -286,6 +287,7 @@ func (n *Node) runWitnessCheck(j partialwitness.PendingWitness) {
 			return
 		}
 	}
+	begun := n.now
 	n.run(func() {
 		if j.Size > maxInlineCheck {
 			held, err = n.o.Witnesses.CheckHeld(j.Witness, whole)
@@ -293,7 +295,12 @@ func (n *Node) runWitnessCheck(j partialwitness.PendingWitness) {
 		if !held && err == nil {
 			err = n.o.Witnesses.CheckWitness(j.Witness, j.Codes)
 		}
-	}, func() { n.witnessChecked(j, err) })
+	}, func() {
+		if !held { // nearcore does not time a check against its own state either
+			n.measured.Add(witnessTime, n.now-begun, label(j.Witness.Header.ShardID))
+		}
+		n.witnessChecked(j, err)
+	})
 }
 
 // witnessChecked handles the result of checking a witness.
@@ -309,6 +316,9 @@ func (n *Node) witnessChecked(j partialwitness.PendingWitness, err error) {
 		n.checkWitness(j)
 		return
 	}
+	if err != nil && !ev.Early && !ev.Lacks && !isUnknown(err) {
+		n.measured.Add(witnessFailed, 1, label(j.Witness.Header.ShardID), chain.ErrorLabel(err))
+	}
 	switch {
 	case err == nil, ev.Early:
 	case isUnknown(err):
@@ -322,5 +332,11 @@ func (n *Node) witnessChecked(j partialwitness.PendingWitness, err error) {
 		n.note(err, "the witness of shard %d at height %d cannot be checked", j.Key.ShardID, j.Key.HeightCreated)
 	}
 	out, err := n.witnesses.Step(ev)
+	if ev.Early {
+		if err == nil {
+			n.measured.Add(orphanWitnesses, 1, label(j.Witness.Header.ShardID))
+		}
+		n.measureOrphans()
+	}
 	n.applyWitnessOut(out, err)
 }

@@ -82,6 +82,10 @@ func (j *OptimisticJob) Run() {
 // must have run.
 func (j *OptimisticJob) Failed() bool { return j.job.err != nil && !j.canceled.Load() }
 
+// Canceled returns whether the job was cancelled. A cancelled job has applied the chunk at most in
+// part.
+func (j *OptimisticJob) Canceled() bool { return j.canceled.Load() }
+
 // Ended reports that a call of Run has returned. The caller calls Ended once for each job.
 func (j *OptimisticJob) Ended() {
 	j.ended = true

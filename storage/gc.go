@@ -30,6 +30,7 @@ type GCResult struct {
 	Tail   primitives.Height // lowest height whose data is kept
 	Blocks int               // number of removed blocks
 	More   bool              // true: another call would remove more blocks
+	Stop   primitives.Height // height up to which blocks are to be removed; 0: none
 }
 
 // collectBatch is the number of bytes of deletions in one batch.
@@ -71,6 +72,7 @@ func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 	v := s.view.Load()
 	c := collection{s: s, o: o, done: GCResult{Tail: v.tail}}
 	stop, err := c.limit()
+	c.done.Stop = stop
 	if err != nil || v.empty {
 		return c.done, err
 	}

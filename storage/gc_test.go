@@ -70,7 +70,9 @@ func collectAll(t testing.TB, s *Store) (calls int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		more = done.More
+		if more = done.More; done.Tail > done.Stop {
+			t.Errorf("collected up to %d, the target is %d", done.Tail, done.Stop)
+		}
 	}
 	return calls
 }

@@ -67,6 +67,9 @@ type Identity struct {
 
 const formatVersion = 3
 
+// FormatVersion is the version of the data folder's format that this program reads and writes.
+const FormatVersion = formatVersion
+
 // markText is the format marker: readable text, for an operator.
 const markText = "Troupe data folder. Written by the node; do not edit.\nformat %d\nchain %q\ngenesis %s\nnumbering %q\n"
 

@@ -28,6 +28,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/consensus/importer"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -93,6 +94,8 @@ type Options struct {
 	Clock func() uint64
 	// Counters count orphans and their evictions. nil: not counted.
 	Counters *blockpool.Counters
+	// Measured has the metrics that importer.Families lists. nil: not measured.
+	Measured *metrics.Set
 
 	// Observers.
 
@@ -127,7 +130,7 @@ type stored struct{}
 // New returns the actor.
 func New(o Options) *Actor {
 	a := &Actor{o: o}
-	a.blocks = importer.New(importer.Options{Engine: o.Engine, Emit: a.emit, Tip: o.Tip, Final: o.Final, Counters: o.Counters})
+	a.blocks = importer.New(importer.Options{Engine: o.Engine, Emit: a.emit, Tip: o.Tip, Final: o.Final, Counters: o.Counters, Measured: o.Measured})
 	if a.o.Clock == nil {
 		a.o.Clock = func() uint64 { return 0 }
 	}

@@ -102,6 +102,7 @@ func (p *stateServer) epochProof() []byte {
 		return nil
 	}
 	p.proof = statesync.PackProof(x)
+	p.front.proofBytes.Store(uint64(len(p.proof)))
 	return p.proof
 }
 

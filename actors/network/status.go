@@ -47,7 +47,8 @@ type Status struct {
 	// stateRequests refused.
 	stateHeaders, stateParts stateAnswers
 	stateThrottled           atomic.Uint64
-	lastSent, lastReceived   uint64 // previous values of sent and received; used only by the actor
+	proofBytes               atomic.Uint64 // size of the epoch sync proof that was packed last
+	lastSent, lastReceived   uint64        // previous values of sent and received; used only by the actor
 	// early has the hashes of recent blocks that this node relayed before their import.
 	early      recentSet[primitives.Hash]
 	earlySlots recentSet[heightSlot] // counts the blocks in early by height
@@ -218,6 +219,8 @@ func (f *Status) Metrics(b []byte) []byte {
 		{"troupe_network_panics_total", "counter", "Messages of peers whose handling panicked", f.panics.Load()},
 		{"near_state_sync_requests_throttled_total", "counter",
 			"Total number of state sync requests which were received and ignored", f.stateThrottled.Load()},
+		{"near_epoch_sync_last_generated_compressed_proof_size", "gauge",
+			"Size of the last generated compressed epoch sync proof, in bytes", f.proofBytes.Load()},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}

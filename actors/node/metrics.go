@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/consensus/importer"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -153,11 +154,12 @@ func (n *Node) Metrics(b []byte) []byte {
 	shard("troupe_transactions_compiling", "Transactions in the pools whose contract is being compiled now",
 		func(t *shardActors) int64 { return int64(t.pool.Compiling()) })
 
-	blocks := &n.blocks
+	blocks, imports := &n.blocks, &n.imports
 	if n.validator != nil {
 		b = n.validator.Metrics(b)
-		blocks = &n.validator.Counters.Blocks
+		blocks, imports = &n.validator.Counters.Blocks, &n.validator.Counters.Produced.Measured
 	}
+	b = imports.AppendText(b, importer.Families()...)
 	halted := 0
 	if _, ok := n.Halted(); ok {
 		halted = 1

@@ -22,6 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -42,6 +43,7 @@ type Node struct {
 	signatures                           *signature.Checker
 	stats                                stats
 	blocks                               blockpool.Counters // orphans of the chain actor
+	imports                              metrics.Set        // metrics of the chain actor's importer
 	tracer                               *tracer            // nil: tracing is off
 
 	heightCache    heightCache
@@ -235,7 +237,7 @@ func (n *Node) spawn() (err error) {
 func (n *Node) newChainActor() actor.Actor {
 	return chain.New(chain.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
-		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Counters: &n.blocks, Out: chain.Out{
+		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Counters: &n.blocks, Measured: &n.imports, Out: chain.Out{
 			BlockSender: blockSender{n}, ShardSender: blockSender{n}, RevertSender: blockSender{n}, NetworkSender: n.o.Net,
 		},
 	})

@@ -13,12 +13,13 @@ import (
 
 // TestValidatorsMeasureWhatTheyProduce: the validators' counters of produced blocks and chunks add
 // up to at least the chain's, and doomslug's heights are around the head. A chunk validator's
-// endorsements arrive.
+// endorsements arrive. Parts of chunks, witnesses and endorsements are measured.
 func TestValidatorsMeasureWhatTheyProduce(t *testing.T) {
 	c := validators(t, 3, 2, 40, nil)
 	c.reach(12, 2*time.Minute)
 	made := float64(c.members[0].e.Head().Header().BlockOrdinal - 1) // heights may have been skipped
 	var blocks, chunks, accepted, highest float64
+	measured := map[string]float64{}
 	for _, m := range c.members {
 		before := m.e.Head().Height()
 		x, err := prom.Read(strings.NewReader(string(m.Metrics(nil))))
@@ -41,7 +42,18 @@ func TestValidatorsMeasureWhatTheyProduce(t *testing.T) {
 		if final < 10 || final > after || target < float64(before) || approval < threshold {
 			t.Errorf("head %d to %v: final %v, target %v, approval %v, threshold %v", before, after, final, target, approval, threshold)
 		}
+		for _, name := range []string{"near_block_producer_endorsed_stake_ratio", "near_block_producer_missing_endorsement_count",
+			"near_partial_chunk_time_to_last_part_seconds",
+			"near_partial_chunk_time_to_reconstruct_seconds", "near_chunk_state_witness_total_size",
+			"near_block_missing_chunks_delay"} {
+			measured[name] += value(name + "_count")
+		}
 		highest = max(highest, threshold) // a validator gets the approvals of heights that it produces
+	}
+	for name, n := range measured {
+		if n < made/2 { // one for each block, shard or chunk, less what was late
+			t.Errorf("%s: %v values", name, n)
+		}
 	}
 	if blocks < made || chunks < made || accepted < made || highest < 12 {
 		t.Errorf("%v blocks of %v and %v chunks produced, %v endorsements accepted, approved up to %v", blocks, made, chunks, accepted, highest)

@@ -115,5 +115,6 @@ func (l *Life) optimisticMetrics(b []byte) []byte {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s counter\n%s %d\n", c.name, c.help, c.name, c.name, c.n)
 	}
 	const orphans = "near_num_optimistic_orphans"
+	b = l.Counters.Produced.Measured.AppendText(b, consensus.Families()...)
 	return fmt.Appendf(b, "# HELP %s Number of optimistic orphan blocks.\n# TYPE %s gauge\n%s %d\n", orphans, orphans, orphans, o.Orphans.Load())
 }

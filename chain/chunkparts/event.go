@@ -223,4 +223,24 @@ type Out struct {
 	Ready    []*primitives.ChunkHeader
 	Complete []Complete
 	Bad      []*primitives.ChunkHeader // headers that the producer signed, although the parts do not decode
+	Timed    []Timed
+}
+
+// Timing is a state of a chunk whose time is measured.
+type Timing uint8
+
+// States of a chunk: all parts that this validator owns are present; all receipts that it needs are
+// present; there are enough parts to restore the chunk.
+const (
+	OwnParts Timing = iota
+	Receipts
+	Decodable
+	Timings = 3 // number of states
+)
+
+// Timed is the time in ms from the arrival of a chunk's header until the chunk reached a state.
+type Timed struct {
+	Timing Timing
+	Shard  primitives.ShardID
+	Ms     int64
 }

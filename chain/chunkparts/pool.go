@@ -63,6 +63,7 @@ type Pool struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	random func(n int) int
 
+	now      int64 // time in ms of the step
 	head     Head
 	highest  primitives.Height
 	entries  map[primitives.Hash]*entry
@@ -112,7 +113,9 @@ type entry struct {
 	// proofsTo is set for a complete chunk without a body. It lists the shards to which the chunk
 	// has receipt proofs. nil: the chunk has its body.
 	proofsTo []primitives.ShardID
-	failed   bool // Out.Bad was reported
+	failed   bool          // Out.Bad was reported
+	arrived  int64         // time in ms at which the header arrived
+	timed    [Timings]bool // Out.Timed was reported
 	// forwardedFor is the epoch to whose validators own parts were forwarded, or zero.
 	forwardedFor primitives.EpochID
 	want         *want // state of the requests; nil: the chunk is not requested
@@ -151,6 +154,7 @@ func (p *Pool) Count(c *anchor.Counters) { p.counters, p.early.Counters = c, c }
 // Step handles an event at the time now, in ms. After an error the caller must drop the message and
 // still carry out Out. It panics on an unknown Event type.
 func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
+	p.now = now
 	switch ev := ev.(type) {
 	case Made:
 		err = p.distribute(&out, &ev)
@@ -272,7 +276,7 @@ func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed
 		return e
 	}
 	at, _ := p.slotOf(h, claimed)
-	e := &entry{hash: hash, slot: at, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
+	e := &entry{hash: hash, slot: at, header: h, arrived: p.now, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
 	p.entries[hash] = e
 	p.byPrev[h.PrevBlockHash] = append(p.byPrev[h.PrevBlockHash], e)
 	p.byHeight[h.HeightCreated] = append(p.byHeight[h.HeightCreated], e)
@@ -571,6 +575,12 @@ func (p *Pool) tryComplete(out *Out, e *entry) error {
 		return err
 	}
 	receipts := !slices.ContainsFunc(held, func(s primitives.ShardID) bool { _, ok := e.receipts[s]; return !ok })
+	for at, is := range [Timings]bool{OwnParts: all, Receipts: receipts, Decodable: e.have >= p.rs.DataParts()} {
+		if is && !e.timed[at] {
+			e.timed[at] = true
+			out.Timed = append(out.Timed, Timed{Timing(at), e.header.ShardID, p.now - e.arrived})
+		}
+	}
 	holds := slices.Contains(held, e.header.ShardID)
 	switch {
 	case !holds && all && receipts:

@@ -589,6 +589,32 @@ func TestChunkOfWrongHeightBlocksNoOther(t *testing.T) {
 	}
 }
 
+// TestTimesOfChunkAreReported: the times from the header until the validator's own parts, the needed
+// receipts and enough parts for the body are present are reported once each.
+func TestTimesOfChunkAreReported(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	p := n.nodes[producers[2]] // owns parts 2 and 6, and does not track the shard
+	receipts := chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)
+	for _, step := range []struct {
+		now  int64
+		more primitives.PartialChunk
+		want []Timed
+	}{
+		{100, primitives.PartialChunk{Parts: list[2:3]}, nil},
+		{120, primitives.PartialChunk{Parts: list[2:3]}, nil},
+		{150, primitives.PartialChunk{Receipts: receipts}, []Timed{{Receipts, c.Header.ShardID, 50}}},
+		{170, primitives.PartialChunk{Receipts: receipts, Parts: list[6:8]}, []Timed{{OwnParts, c.Header.ShardID, 70}, {Decodable, c.Header.ShardID, 70}}},
+		{190, primitives.PartialChunk{Parts: list[1:2]}, nil},
+	} {
+		step.more.Header = c.Header
+		if out, err := p.Step(step.now, Partial{&step.more}); err != nil || !slices.Equal(out.Timed, step.want) {
+			t.Errorf("at %d: %v, %+v, want %+v", step.now, err, out.Timed, step.want)
+		}
+	}
+}
+
 // TestUnknownTrackingCompletesNoChunk: while it is unknown which shards are tracked, no chunk
 // counts as complete, even if everything is present that a node needs of an untracked shard.
 func TestUnknownTrackingCompletesNoChunk(t *testing.T) {

@@ -497,6 +497,19 @@ func (t *Tracker) witnessValidated(j *WitnessValidated) (out Out, err error) {
 	return out, nil
 }
 
+// Orphans are witnesses that wait for their previous block. Bytes is their total decompressed size.
+type Orphans struct{ Count, Bytes int }
+
+// Orphans returns the witnesses that wait for their previous block, by shard.
+func (t *Tracker) Orphans() map[primitives.ShardID]Orphans {
+	out := map[primitives.ShardID]Orphans{}
+	for key, j := range t.orphans.by {
+		w := out[key.ShardID]
+		out[key.ShardID] = Orphans{w.Count + 1, w.Bytes + j.Size}
+	}
+	return out
+}
+
 // boundWaiting drops the oldest witnesses that wait for their previous block or for code, until the
 // remaining witnesses take at most maxWaiting bytes of memory.
 func (t *Tracker) boundWaiting() {

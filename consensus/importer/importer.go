@@ -23,6 +23,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	Tip, Final primitives.Height
 	// Counters count orphans and their evictions. nil: not counted.
 	Counters *blockpool.Counters
+	// Measured has the metrics that Families lists. nil: not measured.
+	Measured *metrics.Set
 	// Hooks are for tests. Zero: no hooks.
 	Hooks Hooks
 }
@@ -63,6 +66,8 @@ type Importer struct {
 	tip    primitives.Height
 	run    *Run // the running import; nil: none
 	failed bool // Failed was emitted
+	// lacking has the times in ns since which pooled blocks lack chunk bodies.
+	lacking map[primitives.Hash]uint64
 }
 
 // Run is a running import.
@@ -79,7 +84,7 @@ type Run struct {
 
 // New returns an Importer without blocks.
 func New(o Options) *Importer {
-	i := &Importer{o: o}
+	i := &Importer{o: o, lacking: map[primitives.Hash]uint64{}}
 	i.Reset(o.Tip, o.Final)
 	return i
 }
@@ -135,6 +140,9 @@ func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error)
 	if b.Standing == blockpool.UnknownEpoch || errors.Is(err, blockpool.ErrFar) {
 		i.o.Emit(Ahead{Block: b.Block, From: b.From})
 	}
+	if len(out.Chunks) > 0 && b.Standing == blockpool.Follows {
+		i.lacks(hash, now)
+	}
 	i.missing(&b, &out)
 	return checked, err
 }
@@ -146,6 +154,7 @@ func (i *Importer) precheckFailed(b *blockpool.Block, err error) {
 	case v == engine.VerdictLocalFault:
 		i.fail(err, nil)
 	case v == engine.VerdictInvalid, errors.Is(err, engine.ErrPartialBody):
+		i.countInvalid(err)
 		i.o.Emit(Rejected{Block: b.Block, From: b.From, Err: err})
 	default:
 		i.o.Emit(Dropped{Block: b.Block, From: b.From, Err: err})
@@ -201,6 +210,7 @@ func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	hash := b.Hash()
 	p, err := i.o.Engine.BeginImport(b.Block, b.Chunks, false)
 	if err == nil {
+		i.complete(hash, now)
 		i.run = &Run{Import: p, Block: b.Block, Hash: hash, From: b.From, left: len(p.Jobs())}
 		return i.run
 	}
@@ -213,6 +223,7 @@ func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 			}
 		}
 		if ok {
+			i.lacks(hash, now)
 			i.missing(b, &out)
 			return nil
 		}
@@ -289,6 +300,13 @@ func (i *Importer) imported(acc *engine.Imported, r *Run, now uint64) {
 	}
 	child := i.pool.HasChild(acc.Entry.Hash)
 	again := i.pool.Imported(acc.Entry.Block, i.tip, acc.Final.Height, epoch)
+	if child {
+		for _, b := range i.pool.Blocks() {
+			if b.Header.PrevHash == acc.Entry.Hash { // if it lacks nothing, its import begins at once
+				i.lacks(b.Hash(), now)
+			}
+		}
+	}
 	i.o.Emit(Imported{Imported: acc, Run: r})
 	if acc.UpgradeNeeded != nil && child {
 		// The child has passed Precheck as an orphan, and would wait for chunk bodies forever.
@@ -305,6 +323,7 @@ func (i *Importer) importFailed(b *primitives.Block, from string, err error) {
 	hash := b.Hash()
 	switch v := engine.VerdictOf(err); v {
 	case engine.VerdictInvalid:
+		i.countInvalid(err)
 		fell := i.pool.Refused(hash, err)
 		i.o.Emit(Rejected{Block: b, From: from, Err: err})
 		for k := range fell {

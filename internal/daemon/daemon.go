@@ -131,6 +131,8 @@ type Daemon struct {
 	control         *control                   // nil: the system has no Unix sockets
 	bootstrap       *bootstrapFolder           // nil: the node does no state sync
 	upkeep          chan struct{}              // closed when maintenance has ended
+	gcStop          atomic.Uint64              // height up to which garbage collection last wanted to remove blocks
+	configWrong     atomic.Bool                // the last Reload failed
 	failed          chan error                 // delivers the reason why the node must end or restart
 	restarts        bool                       // see Options.Restarts
 	backing         atomic.Bool                // a snapshot is being created

@@ -100,10 +100,12 @@ func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	if err != nil {
 		return storage.GCResult{}, err
 	}
-	return h.store.CollectGarbage(storage.GCOptions{
+	out, err := h.store.CollectGarbage(storage.GCOptions{
 		KeepEpochs: int(c.GCEpochsToKeep), From: from, Before: uint64(time.Now().Add(-h.live.minAge()).UnixNano()),
 		MaxHeights: int(max(h.live.blocksLimit(), 1)),
 	})
+	h.gcStop.Store(uint64(out.Stop))
+	return out, err
 }
 
 // collectAgain returns the time until the next garbage collection. Garbage arises once per epoch,

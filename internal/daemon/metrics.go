@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/runtime/parameters"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // appendMetric appends one metric in Prometheus text; kind is gauge or counter.
@@ -62,6 +63,13 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 		}
 		b = fmt.Appendf(b, "%s{protocol_version=\"%d\"} %d\n", name, v.Version, v.From)
 	}
+	gauge("near_node_db_version", "DB version used by the node", storage.FormatVersion)
+	gauge("near_gc_stop_height", "Target height of gc", float64(h.gcStop.Load()))
+	correct := 1.
+	if h.configWrong.Load() {
+		correct = 0
+	}
+	gauge("near_config_correct", "Are the current dynamically loadable configs correct", correct)
 	if h.feeds != nil {
 		b = h.feeds.metrics(b)
 	}

@@ -1,8 +1,11 @@
 package daemon
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/runtime/parameters"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 func TestEarlyKickoutMetricsHaveNearcoreNames(t *testing.T) {
@@ -56,5 +60,40 @@ func TestEarlyKickoutIsMeasuredFrom87(t *testing.T) {
 		if line := "\nnear_early_kickout_" + want + "{shard_id=\"0\"} 0\n"; !strings.Contains(string(text), line) {
 			t.Errorf("no %q", line)
 		}
+	}
+}
+
+// TestStateOfOperationIsMeasured: a node serves neard's metrics of the data folder's format, of
+// garbage collection and of the configuration. A reload with a wrong file shows until it is
+// corrected.
+func TestStateOfOperationIsMeasured(t *testing.T) {
+	dir := made(t)
+	h := mustStart(t, dir)
+	defer stop(t, h)
+	want := func(lines ...string) {
+		t.Helper()
+		_, text := get(t, h, "/metrics")
+		for _, line := range lines {
+			if !strings.Contains(text, "\n"+line+"\n") {
+				t.Errorf("no line %q", line)
+			}
+		}
+	}
+	h.gcStop.Store(17)
+	want(fmt.Sprint("near_node_db_version ", storage.FormatVersion), "near_gc_stop_height 17", "near_config_correct 1",
+		"# TYPE near_num_invalid_blocks gauge", "near_block_missing_chunks_delay_count 0")
+	path := filepath.Join(dir, "config.json")
+	right, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ text, line string }{{"{", "near_config_correct 0"}, {string(right), "near_config_correct 1"}} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Reload(); (err == nil) != (c.text != "{") {
+			t.Errorf("reload: %v", err)
+		}
+		want(c.line)
 	}
 }

@@ -1,6 +1,10 @@
 package daemon
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/engine"
+)
 
 // appendShards appends which shards are tracked, and the progress of catchups.
 func (h *Daemon) appendShards(b []byte) []byte {
@@ -31,6 +35,13 @@ func (h *Daemon) appendShards(b []byte) []byte {
 		if x.At > 0 && head.Height() > x.At {
 			behind += uint64(head.Height() - x.At)
 		}
+	}
+	const stages = "near_state_sync_stage"
+	b = fmt.Appendf(b, "# HELP %s Stage of state sync per shard\n# TYPE %s gauge\n", stages, stages)
+	for i := range m.Incoming { // neard's numbers: 0 header, 1 parts, 5 the state is complete
+		x := &m.Incoming[i]
+		b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", stages, x.Shard,
+			map[engine.Stage]int{engine.StageHeader: 0, engine.StageParts: 1, engine.StageBlocks: 5}[x.Stage])
 	}
 	row := func(kind, name, help string, v uint64) { b = appendMetric(b, kind, name, help, float64(v)) }
 	row("gauge", "troupe_shards_incoming", "Shards that are catching up", uint64(len(m.Incoming)))

@@ -63,7 +63,8 @@ type Reloaded struct {
 
 // Reload reads config.json and validator_key.json again, and applies the changes that are possible
 // at run time. On an error, Reload changes nothing. A start with these files would fail too.
-func (h *Daemon) Reload() (*Reloaded, error) {
+func (h *Daemon) Reload() (r *Reloaded, err error) {
+	defer func() { h.configWrong.Store(err != nil) }()
 	l := &h.live
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +76,7 @@ func (h *Daemon) Reload() (*Reloaded, error) {
 		h.log.Warn(w.String())
 	}
 	old := l.config.Load()
-	r := new(Reloaded)
+	r = new(Reloaded)
 	if l.known == nil {
 		l.known = flat(old.Document)
 	}

@@ -1,0 +1,52 @@
+package importer
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/engine/metrics"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Metrics of an Importer, with nearcore's names, labels, texts and bounds (nearcore
+// chain/chain/src/metrics.rs).
+var (
+	invalidBlocks = &metrics.Family{Name: "near_num_invalid_blocks", Kind: metrics.Gauge, Labels: []string{"error"}, Help: "Number of invalid blocks"}
+	missingDelay  = &metrics.Family{Name: "near_block_missing_chunks_delay", Kind: metrics.Histogram, Per: 1e9,
+		Bounds: metrics.Exponential(0.001, 1.6, 20), Help: "How long blocks stay in the missing chunks pool"}
+)
+
+// Families lists the metrics that an Importer adds to Options.Measured.
+func Families() []*metrics.Family { return []*metrics.Family{invalidBlocks, missingDelay} }
+
+// countInvalid counts a peer's invalid block. Blocks with a wrong signature or height do not count,
+// because an attacker can make any number of them (nearcore chain/chain/src/chain.rs:741).
+func (i *Importer) countInvalid(err error) {
+	if !errors.Is(err, chain.InvalidSignature) && !errors.Is(err, chain.InvalidBlockHeight) {
+		i.o.Measured.Add(invalidBlocks, 1, chain.ErrorLabel(err))
+	}
+}
+
+// lacks records that a pooled block lacks chunk bodies since now, in ns. Blocks that have left the
+// pool are forgotten, so that lacking has at most one entry for each pooled block.
+func (i *Importer) lacks(hash primitives.Hash, now uint64) {
+	if _, known := i.lacking[hash]; known || !i.pool.Has(hash) {
+		return
+	}
+	for other := range i.lacking {
+		if !i.pool.Has(other) {
+			delete(i.lacking, other)
+		}
+	}
+	i.lacking[hash] = now
+}
+
+// complete measures how long a block lacked chunk bodies, 0 if it never did.
+func (i *Importer) complete(hash primitives.Hash, now uint64) {
+	since, known := i.lacking[hash]
+	if !known {
+		since = now
+	}
+	delete(i.lacking, hash)
+	i.o.Measured.Add(missingDelay, int64(now-since))
+}

@@ -1,0 +1,64 @@
+package importer
+
+import (
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/engine/metrics"
+)
+
+// TestMissingChunksDelayIsMeasured: the delay of a block begins when the block first lacks bodies,
+// and ends when its import begins. It is 0 for a block that lacks nothing, and nothing is kept of
+// blocks that have left the pool.
+func TestMissingChunksDelayIsMeasured(t *testing.T) {
+	n := newNodes(t, 2)
+	list := n[0].chainOf(t, 2)
+	r := newRecorder(n[1])
+	r.Importer.o.Measured = new(metrics.Set)
+	r.take(list[1]) // an orphan
+	second := list[1].Hash()
+	r.lacks(second, 100)
+	r.lacks(second, 300)
+	r.lacks(list[0].Hash(), 300) // not in the pool
+	if len(r.lacking) != 1 {
+		t.Fatalf("%d blocks lack bodies", len(r.lacking))
+	}
+	_, _ = r.Take(blockpool.Block{Block: list[0], From: "peer"}, 600)
+	for run := r.Next(600); run != nil; run = r.Next(600) {
+		r.work(run)
+	}
+	if c, v := r.o.Measured.Count(missingDelay), r.o.Measured.Value(missingDelay); c != 2 || v != 500 || len(r.lacking) > 0 {
+		t.Errorf("%d delays of together %d ns, want 2 of 500; %d blocks lack bodies", c, v, len(r.lacking))
+	}
+}
+
+// TestInvalidBlocksAreCounted: invalid blocks count under the label of the rule, except those with a
+// wrong signature or height.
+func TestInvalidBlocksAreCounted(t *testing.T) {
+	n := newNodes(t, 2)
+	list := n[0].chainOf(t, 1)
+	for _, stage := range []string{"precheck", "begin", "finish"} {
+		r := newRecorder(n[1])
+		r.Importer.o.Measured = new(metrics.Set)
+		for _, err := range []error{chain.InvalidSignature, chain.InvalidBlockHeight, chain.InvalidApprovals} {
+			r.Reset(0, 0)
+			switch stage {
+			case "precheck":
+				r.precheck = err
+			case "begin":
+				r.begin = err
+			case "finish":
+				r.finish = err
+			}
+			if got := r.take(list[0]); len(got) != 1 || got[0] != "Rejected 1" {
+				t.Fatalf("%s, %v: %v", stage, err, got)
+			}
+		}
+		for label, want := range map[string]int64{"invalid_approvals": 1, "invalid_signature": 0, "invalid_block_height": 0} {
+			if got := r.o.Measured.Value(invalidBlocks, label); got != want {
+				t.Errorf("%s: %d blocks of %s, want %d", stage, got, label, want)
+			}
+		}
+	}
+}
