@@ -1,6 +1,8 @@
 package network
 
 import (
+	"slices"
+
 	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/messages"
@@ -141,26 +143,16 @@ func bodyOf(b borsh.Appender) wire.Body {
 
 // askParts sends a request for chunk parts. The request goes to the account q.Account, or to a
 // random connected peer that tracks the shard and is high enough. If the account and a peer are
-// possible, q.PreferPeer decides.
+// possible, q.PreferPeer decides. An old chunk is requested from an archival peer, if there is one,
+// because other nodes have probably deleted it.
 func (a *Actor) askParts(q *chunkparts.Ask) {
 	body := &wire.ChunkRequest{ChunkRequest: *q.Request}
-	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] {
+	old := a.sync.IsOld(q.MinHeight)
+	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] && !old {
 		a.host.Post(near.RouteToAccount{AccountID: q.Account, Body: body})
 		return
 	}
-	var fit []wire.PeerID
-	for i := range a.peers {
-		p := &a.peers[i]
-		if max(p.Height, a.heights[p.Info.ID]) < q.MinHeight || !p.HasBlock && a.heights[p.Info.ID] == 0 {
-			continue
-		}
-		for _, s := range p.TrackedShards {
-			if s == q.Shard {
-				fit = append(fit, p.Info.ID)
-				break
-			}
-		}
-	}
+	fit := a.chunkPeers(q, old)
 	switch {
 	case len(fit) > 0:
 		// The peer has all parts. DataParts parts are enough to assemble the chunk.
@@ -171,6 +163,26 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	case q.Account != "":
 		a.host.Post(near.RouteToAccount{AccountID: q.Account, Body: body})
 	}
+}
+
+// chunkPeers returns the connected peers that probably have a chunk. For an old chunk these are the
+// archival peers, if there are any.
+func (a *Actor) chunkPeers(q *chunkparts.Ask, old bool) []wire.PeerID {
+	var fit, archives []wire.PeerID
+	for i := range a.peers {
+		p := &a.peers[i]
+		if max(p.Height, a.heights[p.Info.ID]) < q.MinHeight || !p.HasBlock && a.heights[p.Info.ID] == 0 ||
+			!slices.Contains(p.TrackedShards, q.Shard) {
+			continue
+		}
+		if fit = append(fit, p.Info.ID); p.Archival {
+			archives = append(archives, p.Info.ID)
+		}
+	}
+	if old && len(archives) > 0 {
+		return archives
+	}
+	return fit
 }
 
 // chunkBodies are complete chunks, kept until no block can need them. If there are too many bodies,

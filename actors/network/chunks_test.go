@@ -1,9 +1,13 @@
 package network
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -57,5 +61,31 @@ func TestSecondBlockReusesChunksOfFirst(t *testing.T) {
 	want(10, 0)
 	if len(a.bodies.all)+len(a.bodies.order)+a.bodies.bytes != 0 {
 		t.Errorf("kept: %+v", a.bodies)
+	}
+}
+
+// TestOldChunksComeFromArchives: an old chunk is requested from the archival peers that track its
+// shard, if there are any. A newer chunk is requested from any peer that tracks its shard.
+func TestOldChunksComeFromArchives(t *testing.T) {
+	peer := func(id string, archival bool, height primitives.Height, shards ...primitives.ShardID) near.PeerState {
+		return near.PeerState{Info: wire.PeerInfo{ID: wire.PeerID(id)}, Archival: archival, Height: height, HasBlock: true, TrackedShards: shards}
+	}
+	q := &chunkparts.Ask{Shard: 1, MinHeight: 10}
+	for _, x := range []struct {
+		name  string
+		old   bool
+		peers []near.PeerState
+		want  []wire.PeerID
+	}{
+		{"old", true, []near.PeerState{peer("a", false, 50, 1), peer("b", true, 50, 0, 1), peer("c", true, 50, 0), peer("d", true, 9, 1)}, []wire.PeerID{"b"}},
+		{"new", false, []near.PeerState{peer("a", false, 50, 1), peer("b", true, 50, 0, 1)}, []wire.PeerID{"a", "b"}},
+		{"old, without an archive of the shard", true, []near.PeerState{peer("a", false, 50, 1), peer("c", true, 50, 0)}, []wire.PeerID{"a"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			a := &Actor{peers: x.peers}
+			if got := a.chunkPeers(q, x.old); !slices.Equal(got, x.want) {
+				t.Errorf("%q, want %q", got, x.want)
+			}
+		})
 	}
 }

@@ -132,7 +132,7 @@ func (a *Actor) updatePeers(info *near.Info) {
 		p := &info.Peers[i]
 		here[p.Info.ID] = true
 		if height := max(p.Height, a.heights[p.Info.ID]); p.HasBlock {
-			ev.List = append(ev.List, blocksync.Peer{ID: p.Info.ID, Height: height})
+			ev.List = append(ev.List, blocksync.Peer{ID: p.Info.ID, Height: height, Archival: p.Archival})
 		}
 	}
 	for id := range a.heights {

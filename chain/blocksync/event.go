@@ -62,8 +62,11 @@ type Options struct {
 	// ProofFirst means that headers and blocks are requested only after this node has accepted an
 	// epoch sync proof. It is for a chain whose first blocks this node cannot validate.
 	ProofFirst bool
-	ProofWait  int64           // timeout of a proof request in ms (timeout_for_epoch_sync)
-	Random     func(n int) int // returns a number from 0 to n-1
+	// Kept is the number of blocks below the highest claimed height that all peers are expected to
+	// keep. Older blocks are requested from archival peers. If it is 0, all peers have all blocks.
+	Kept      primitives.Height
+	ProofWait int64           // timeout of a proof request in ms (timeout_for_epoch_sync)
+	Random    func(n int) int // returns a number from 0 to n-1
 }
 
 // Chain provides the data about the chain that a Machine needs. The results may differ from call to
@@ -86,10 +89,12 @@ type Chain interface {
 // Event is an input of Machine.Step: one of the types below.
 type Event interface{ event() }
 
-// Peer is a connected peer, and the height of the highest block that it has sent.
+// Peer is a connected peer, and the height of the highest block that it has sent. Archival means that
+// it keeps old blocks.
 type Peer struct {
-	ID     PeerID
-	Height primitives.Height
+	ID       PeerID
+	Height   primitives.Height
+	Archival bool
 }
 
 // The events.

@@ -39,6 +39,7 @@ type peer struct {
 	strikes         int
 	misses          int
 	inFlight        int // block requests in flight
+	archival        bool
 }
 
 // request is a header or proof request in flight.
@@ -161,9 +162,9 @@ func (m *Machine) setPeers(list []Peer) {
 	for _, p := range list {
 		here[p.ID] = true
 		if old := m.peers[p.ID]; old != nil {
-			old.height = p.Height
+			old.height, old.archival = p.Height, p.Archival
 		} else {
-			m.peers[p.ID] = &peer{id: p.ID, height: p.Height}
+			m.peers[p.ID] = &peer{id: p.ID, height: p.Height, archival: p.Archival}
 		}
 	}
 	for id := range m.peers {
@@ -539,14 +540,26 @@ func (m *Machine) requestPath() error {
 	return nil
 }
 
+// IsOld returns whether peers that are no archives have probably deleted a block: it is more than
+// Options.Kept below the highest claimed height. A height of 0 means an unknown height.
+func (m *Machine) IsOld(height primitives.Height) bool {
+	return m.o.Kept != 0 && height != 0 && height+m.o.Kept < m.best
+}
+
 // askBlocks sends each request that is due to the eligible peer with the fewest requests in flight.
+// Old blocks are requested only from archival peers, if there are any (nearcore
+// chain/client/src/sync/block.rs:156).
 func (m *Machine) askBlocks(out *Out, now int64) {
 	for _, w := range m.sorted() {
 		if w.received || w.peer != "" || w.parent && w.tries > 0 && now-w.at < BlockWait {
 			continue
 		}
 		var free []*peer
-		for _, p := range m.eligible(now, w.height) {
+		list := m.eligible(now, w.height)
+		if is := func(p *peer) bool { return p.archival }; m.IsOld(w.height) && slices.ContainsFunc(list, is) {
+			list = slices.DeleteFunc(list, func(p *peer) bool { return !is(p) })
+		}
+		for _, p := range list {
 			switch {
 			case p.inFlight >= m.o.MaxRequests || len(free) > 0 && p.inFlight > free[0].inFlight:
 			case len(free) > 0 && p.inFlight == free[0].inFlight:

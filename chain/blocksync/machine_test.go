@@ -27,6 +27,7 @@ type world struct {
 	most    int            // the most requests in flight to one peer
 	banned  map[PeerID]bool
 	asks    int
+	shares  map[PeerID]int  // block requests, by peer
 	lose    primitives.Hash // a block that is lost once after it has arrived
 	busy    bool            // a block is being executed
 	apart   bool            // the headers begin with a proof
@@ -49,6 +50,7 @@ type simPeer struct {
 	wrong    bool // its blocks are bad copies
 	from     int  // its lowest block
 	headersN int  // number of header requests
+	archival bool
 }
 
 func hash(n int) (h primitives.Hash) {
@@ -57,7 +59,7 @@ func hash(n int) (h primitives.Hash) {
 }
 
 func newWorld(t *testing.T, seed int64, height int, peers ...*simPeer) *world {
-	w := &world{t: t, rng: rand.New(rand.NewSource(seed)), arrived: map[primitives.Hash]bool{}, peers: map[PeerID]*simPeer{}, asked: map[PeerID]int{},
+	w := &world{t: t, rng: rand.New(rand.NewSource(seed)), arrived: map[primitives.Hash]bool{}, peers: map[PeerID]*simPeer{}, asked: map[PeerID]int{}, shares: map[PeerID]int{},
 		banned: map[PeerID]bool{}}
 	for i := range height + 1 {
 		w.chain = append(w.chain, Ref{hash(i), primitives.Height(i)})
@@ -145,6 +147,9 @@ func (w *world) askHeaders(p *simPeer) {
 
 func (w *world) askBlock(p *simPeer, h primitives.Hash) {
 	w.asks++
+	if p != nil {
+		w.shares[p.id]++
+	}
 	n := int(binary.BigEndian.Uint64(h[:])) - 1
 	if p == nil || !p.blocks || w.banned[p.id] || n < p.from || n > int(p.height) {
 		return
@@ -185,7 +190,7 @@ func (w *world) pass() {
 		ev := Peers{}
 		for id, p := range w.peers {
 			if !w.banned[id] {
-				ev.List = append(ev.List, Peer{id, p.height})
+				ev.List = append(ev.List, Peer{ID: id, Height: p.height, Archival: p.archival})
 			}
 		}
 		w.step(ev)
@@ -213,6 +218,32 @@ func (w *world) run(limit int64) bool {
 		}
 	}
 	return false
+}
+
+// TestOldBlocksComeFromArchives: blocks that other peers have deleted are requested only from archival
+// peers, if there are any, and newer ones from all peers. Without an archival peer, every peer is
+// asked.
+func TestOldBlocksComeFromArchives(t *testing.T) {
+	t.Parallel()
+	const kept, height = 200, 1000
+	pruned, archive := honest(), honest()
+	pruned.from, archive.archival = height-kept, true
+	w := newWorld(t, 5, height, pruned, archive)
+	w.m = New(w, Options{Random: w.rng.Intn, Kept: kept})
+	if !w.run(60_000) {
+		t.Fatalf("at %d of %d", w.tip, height)
+	}
+	if w.asks != height { // none was requested in vain
+		t.Errorf("%d requests for %d blocks", w.asks, height)
+	}
+	if w.shares[pruned.id] < kept/4 {
+		t.Errorf("%d requests of the peer with the newest %d blocks", w.shares[pruned.id], kept)
+	}
+	alone := newWorld(t, 5, height, honest())
+	alone.m = New(alone, Options{Random: alone.rng.Intn, Kept: kept})
+	if !alone.run(60_000) {
+		t.Errorf("without an archival peer: at %d of %d", alone.tip, height)
+	}
 }
 
 func honest() *simPeer { return &simPeer{delay: 30, headers: 512, blocks: true} }
@@ -246,7 +277,7 @@ func TestSmallGapIsLeftToGossip(t *testing.T) {
 	w := newWorld(t, 1, 5, p)
 	w.tip, w.headers = 2, 2
 	for ; w.now < 900; w.now += 100 {
-		w.step(Peers{[]Peer{{p.id, 5}}})
+		w.step(Peers{[]Peer{{ID: p.id, Height: 5}}})
 	}
 	if w.asks+p.headersN != 0 || w.m.Syncing() {
 		t.Error("a small gap is requested at once")
@@ -349,7 +380,7 @@ func TestNodeWithoutTrustedPeersIsStuck(t *testing.T) {
 		if w.m.Syncing() || !w.m.Stuck() {
 			t.Errorf("headers %d: without peers it is in sync", headers)
 		}
-		w.step(Peers{[]Peer{{"other", 2}}})
+		w.step(Peers{[]Peer{{ID: "other", Height: 2}}})
 		if w.m.Stuck() {
 			t.Errorf("headers %d: a peer of the same height is not trusted", headers)
 		}
@@ -573,7 +604,7 @@ func TestParentIsRequestedFromSenderFirst(t *testing.T) {
 		t.Fatalf("asked %+v", got)
 	}
 	for ; w.now < 60_000; w.now += 100 {
-		w.step(Peers{[]Peer{{a.id, 3}, {b.id, 3}}})
+		w.step(Peers{[]Peer{{ID: a.id, Height: 3}, {ID: b.id, Height: 3}}})
 	}
 	if w.asks != maxTries || len(w.m.blocks) != 0 {
 		t.Errorf("asked %d times, want %d; %d left", w.asks, maxTries, len(w.m.blocks))
@@ -611,7 +642,7 @@ func TestDistantNodeRequestsProofFirst(t *testing.T) {
 	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200})
 	var peers Peers
 	for id, p := range w.peers {
-		peers.List = append(peers.List, Peer{id, p.height})
+		peers.List = append(peers.List, Peer{ID: id, Height: p.height, Archival: p.archival})
 	}
 	w.step(peers)
 	if len(w.proofs) != 1 || len(w.later) != 0 {
@@ -654,7 +685,7 @@ func TestDistantNodeRequestsProofFirst(t *testing.T) {
 	near := newWorld(t, 3, 200, &simPeer{headers: 100, delay: 20, blocks: true})
 	near.m = New(near, Options{Random: near.rng.Intn, Horizon: 200})
 	for id, p := range near.peers {
-		near.step(Peers{List: []Peer{{id, p.height}}})
+		near.step(Peers{List: []Peer{{ID: id, Height: p.height}}})
 	}
 	if len(near.proofs) != 0 {
 		t.Error("within the horizon a proof was asked for")
@@ -669,7 +700,7 @@ func TestDistantNodeRequestsProofFirst(t *testing.T) {
 		w.tip, w.apart = 1, x.apart
 		w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200, ProofBelow: x.below})
 		for id, p := range w.peers {
-			w.step(Peers{List: []Peer{{id, p.height}}})
+			w.step(Peers{List: []Peer{{ID: id, Height: p.height}}})
 		}
 		if len(w.proofs) != x.want {
 			t.Errorf("%s: %d proofs are asked for, want %d", x.name, len(w.proofs), x.want)
