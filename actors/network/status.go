@@ -240,6 +240,9 @@ func (f *Status) Metrics(b []byte) []byte {
 	const suspect = "troupe_network_clock_suspect"
 	b = fmt.Appendf(b, "# HELP %s 1: the clock of this machine differs from the clocks of block producers, or all blocks arrive late\n"+
 		"# TYPE %s gauge\n%s %d\n", suspect, suspect, suspect, wrong)
+	if i := f.info.Load(); i != nil {
+		b = appendConnections(b, i)
+	}
 	if i := f.info.Load(); i != nil && i.Public.IsValid() {
 		const public = "near_tier3_public_addr"
 		b = fmt.Appendf(b, "# HELP %s Own public address advertised in tier3 state sync requests\n# TYPE %s gauge\n%s{addr=\"%v\"} 1\n",
@@ -263,6 +266,26 @@ func appendByLabel(b []byte, name, help string, values map[string]uint64) []byte
 	b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s counter\n", name, help, name)
 	for _, kind := range slices.Sorted(maps.Keys(values)) {
 		b = fmt.Appendf(b, "%s{type=%q} %d\n", name, kind, values[kind])
+	}
+	return b
+}
+
+// appendConnections appends the numbers of T1 and T2 connections by tier and direction.
+func appendConnections(b []byte, i *near.Info) []byte {
+	const name = "near_peer_connections"
+	b = fmt.Appendf(b, "# HELP %s Number of connected peers\n# TYPE %s gauge\n", name, name)
+	for _, t := range []struct {
+		tier  wire.Tier
+		peers []near.PeerState
+	}{{wire.T1, i.T1}, {wire.T2, i.Peers}} {
+		inbound := 0
+		for k := range t.peers {
+			if t.peers[k].Inbound {
+				inbound++
+			}
+		}
+		b = fmt.Appendf(b, "%s{tier=\"%v\",peer_type=\"Inbound\"} %d\n%s{tier=\"%v\",peer_type=\"Outbound\"} %d\n",
+			name, t.tier, inbound, name, t.tier, len(t.peers)-inbound)
 	}
 	return b
 }

@@ -1,6 +1,11 @@
 package network
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/net/near"
+)
 
 // TestLaggingNodeWithoutPeersIsSyncing: a node with boot nodes that was behind its peers and has
 // lost them still reports that it is syncing. A node without boot nodes does not.
@@ -18,6 +23,26 @@ func TestLaggingNodeWithoutPeersIsSyncing(t *testing.T) {
 		f.syncs(false, false, 7)
 		if is, _ := f.Syncing(); is {
 			t.Error("the node reports syncing although it is at the head")
+		}
+	}
+}
+
+// TestConnectionsAreCountedByTierAndDirection: a validator's T1 connections have a metric of their
+// own, with neard's name and labels.
+func TestConnectionsAreCountedByTierAndDirection(t *testing.T) {
+	f := &Status{}
+	if got := string(f.Metrics(nil)); strings.Contains(got, "near_peer_connections{") {
+		t.Errorf("a node without a host has\n%s", got)
+	}
+	f.info.Store(&near.Info{T1: []near.PeerState{{Inbound: true}, {Inbound: true}, {}}, Peers: []near.PeerState{{}, {}}})
+	got := string(f.Metrics(nil))
+	for _, want := range []string{
+		`near_peer_connections{tier="T1",peer_type="Inbound"} 2`, `near_peer_connections{tier="T1",peer_type="Outbound"} 1`,
+		`near_peer_connections{tier="T2",peer_type="Inbound"} 0`, `near_peer_connections{tier="T2",peer_type="Outbound"} 2`,
+		"near_peer_connections_total 2",
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
 }
