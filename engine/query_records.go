@@ -68,7 +68,7 @@ func (e *Engine) eachRecord(
 	if err != nil {
 		return err
 	}
-	if tail := e.store.Tip().Tail; rec.Ref().Height < tail {
+	if tail := e.StateTail(); rec.Ref().Height < tail {
 		return fmt.Errorf("engine: state of block %v: %w, the earliest is of height %d", rec.Ref(), storage.ErrGone, tail)
 	}
 	at, err := e.load(rec)

@@ -23,6 +23,12 @@ type State struct {
 // block is unknown; storage.ErrGone if the state was garbage collected.
 func (e *Engine) StateAt(hash primitives.Hash) (*State, error) { return e.StateUntil(nil, hash) }
 
+// StateTail returns the height of the lowest block after which the states of all held shards are
+// known. After a state sync it may be above the store's tail: below the block with whose states the
+// store began, only late shards have a state (BootstrapSync), and reading another shard from the
+// store would return its state after that block. Safe for concurrent use.
+func (e *Engine) StateTail() primitives.Height { return max(e.store.Tip().Tail, e.begins) }
+
 // StateUntil does the same as StateAt for a reader that can be cancelled. If the state is not in
 // memory, each read calls ask first, and long scans call ask repeatedly. An error of ask ends the
 // read. With a nil ask the reader cannot be cancelled.
@@ -37,9 +43,7 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 	if p := e.ancestorEngine(rec.Ref()); p != nil {
 		return p.StateUntil(ask, hash)
 	}
-	// Below the block with whose states the store began, only late shards of the state sync have a
-	// state (BootstrapSync).
-	if tail := max(e.store.Tip().Tail, e.begins); rec.Ref().Height < tail {
+	if tail := e.StateTail(); rec.Ref().Height < tail {
 		return nil, fmt.Errorf(
 			"engine: state of block %v: %w, the earliest is of height %d",
 			rec.Ref(),

@@ -288,6 +288,7 @@ func testLateShards(t *testing.T, gap gap) {
 				if n.Head().Hash != at.Before.Hash {
 					t.Fatalf("it begins at %d, not %d", n.Head().Height(), at.Before.Height)
 				}
+				n.refusesStatesBelow(at.Before.Height, slices.Contains(held, ids[late]))
 				for len(c.blocks) < synced+45 {
 					c.grow(1)
 				}
@@ -426,6 +427,31 @@ func TestStateSyncOfOtherShardsStartsOver(t *testing.T) {
 			if _, err := BeginBootstrap(Options{Chain: c.maker.Chain(), Store: b.store}, in); err != nil {
 				t.Errorf("imported %v, the same shards %v: %v", imported, held[0], err)
 			}
+		}
+	}
+}
+
+// refusesStatesBelow checks that a node refuses states and records after all stored blocks below the
+// one with whose states it began. If the node holds the late shard, there are such blocks.
+func (n *node) refusesStatesBelow(begin primitives.Height, late bool) {
+	n.t.Helper()
+	tail := n.store.Tip().Tail
+	if (tail < begin) != late || n.StateTail() != begin {
+		n.t.Errorf("blocks are kept from %d and states from %d on, want states from %d on", tail, n.StateTail(), begin)
+	}
+	for h := tail; h < begin; h++ {
+		at, err := n.store.NextBlock(h)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		if at.Height >= begin {
+			break
+		}
+		if _, err := n.StateAt(at.Hash); !errors.Is(err, storage.ErrGone) {
+			n.t.Errorf("state after block %d: %v", at.Height, err)
+		}
+		if err := n.EachRecord(n.t.Context(), at.Hash, nil, func(genesis.Record) error { return nil }); !errors.Is(err, storage.ErrGone) {
+			n.t.Errorf("records after block %d: %v", at.Height, err)
 		}
 	}
 }

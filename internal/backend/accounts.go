@@ -15,7 +15,7 @@ import (
 // of shards that this node does not track. On a fork it also lacks accounts that only the forked
 // chain has written. Errors: the errors of find for the head, and the context's error.
 func (b *Backend) Accounts(ctx context.Context, prefix, after string, limit int) (ids []primitives.AccountID, more bool, err error) {
-	tail := b.Engine.Store().Tip().Tail
+	tail := b.Engine.StateTail()
 	k, err := b.find(view.BlockRef{Kind: view.RefOptimistic})
 	if err != nil {
 		return nil, false, err

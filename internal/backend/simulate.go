@@ -96,6 +96,12 @@ func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, err
 	}
 	at, err := b.Engine.StateUntil(ask, k.ref.Hash)
 	switch {
+	case errors.Is(err, storage.ErrGone) && !b.isCollected(k.ref.Height): // after a state sync the block never had a state here
+		layout, err := b.layoutOf(k)
+		if err != nil {
+			return nil, err
+		}
+		return nil, unavailable(layout.ShardIDs()[0])
 	case errors.Is(err, storage.ErrGone):
 		return nil, &view.LookupError{Kind: view.ErrGarbageCollected, Height: k.ref.Height, Hash: k.ref.Hash}
 	case errors.Is(err, engine.ErrUnknown):

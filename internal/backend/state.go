@@ -35,7 +35,7 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 	if r.Kind == view.RefHeight && b.isCollected(r.Height) {
 		return nil, b.collected(r.Height)
 	}
-	tail := b.Engine.Store().Tip().Tail
+	tail := b.Engine.StateTail()
 	k, err := b.find(r)
 	if err != nil {
 		return nil, err
@@ -51,8 +51,9 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 	return b.stateOf(k, tail, layout, shard)
 }
 
-// stateOf returns the state of a shard after a block. tail is the store's tail, read before the
-// block was found.
+// stateOf returns the state of a shard after a block. tail is the engine's StateTail, read before
+// the block was found. Below it, as in neard, the shard is unavailable: after a state sync, the
+// earliest block is below the blocks with states.
 func (b *Backend) stateOf(k *block, tail primitives.Height, layout primitives.ShardLayout, shard primitives.ShardID) (*snapshot, error) {
 	s := &snapshot{at: view.At{Height: k.ref.Height, Hash: k.ref.Hash}}
 	if k.entry != nil && k.entry.Acquire() {
