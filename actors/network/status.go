@@ -24,6 +24,7 @@ type Status struct {
 	Awaits   bool   // boot nodes are configured: Syncing is true until a peer has reported its head
 	FirstMet func() // called when the first peer connects; nil: not called
 	Log      *logrus.Logger
+	Meter    *near.Meter // counts messages, for metrics; nil: it is not shown
 
 	host                       atomic.Pointer[tcp.Server]           // nil: no host is running
 	excludeMu                  sync.Mutex                           // held while host or excluded is changed
@@ -224,10 +225,16 @@ func (f *Status) Metrics(b []byte) []byte {
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
-	if i := f.info.Load(); i != nil {
-		b = appendByLabel(b, "near_peer_message_rate_limited_by_type_total",
-			"Number of messages dropped because rate limited by message types", i.RateLimited)
+	if f.Meter != nil {
+		b = f.Meter.Append(b)
 	}
+	info := f.info.Load()
+	if info == nil {
+		info = &near.Info{}
+	}
+	b = appendEdges(b, info)
+	b = appendByLabel(b, "near_peer_message_rate_limited_by_type_total",
+		"Number of messages dropped because rate limited by message types", info.RateLimited)
 	c, wrong := f.clock.Load(), 0
 	if c != nil && c.state != clockUnknown {
 		if c.state != clockAgrees {
@@ -243,10 +250,10 @@ func (f *Status) Metrics(b []byte) []byte {
 	if i := f.info.Load(); i != nil {
 		b = appendConnections(b, i)
 	}
-	if i := f.info.Load(); i != nil && i.Public.IsValid() {
+	if info.Public.IsValid() {
 		const public = "near_tier3_public_addr"
 		b = fmt.Appendf(b, "# HELP %s Own public address advertised in tier3 state sync requests\n# TYPE %s gauge\n%s{addr=\"%v\"} 1\n",
-			public, public, public, i.Public)
+			public, public, public, info.Public)
 	}
 	const served = "near_state_sync_requests_served_total"
 	b = fmt.Appendf(b, "# HELP %s Count of state sync requests processed by type (header, part) and status (success, failed)\n"+
@@ -257,6 +264,23 @@ func (f *Status) Metrics(b []byte) []byte {
 	}{{"header", &f.stateHeaders}, {"part", &f.stateParts}} {
 		b = fmt.Appendf(b, "%s{type=\"%s\",status=\"success\"} %d\n%s{type=\"%s\",status=\"failed\"} %d\n",
 			served, x.kind, x.n.success.Load(), served, x.kind, x.n.failed.Load())
+	}
+	return b
+}
+
+// appendEdges appends the metrics of the routing graph.
+func appendEdges(b []byte, i *near.Info) []byte {
+	for _, x := range []struct {
+		name, kind, help string
+		value            uint64
+	}{
+		{"near_edge_total", "gauge", "Total edges between peers (including removed ones).", uint64(i.Edges.Total)},
+		{"near_edge_active", "gauge", "Total edges active between peers", uint64(i.Edges.Active)},
+		{"near_edge_updates", "counter", "Unique edge updates", i.Edges.Updates},
+		{"near_edge_dropped", "counter", "Number of edges rejected due to routing graph limits", i.Edges.Dropped},
+		{"near_peer_unreliable", "gauge", "Total peers that are behind and will not be used to route messages", uint64(i.Unreliable)},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", x.name, x.help, x.name, x.kind, x.name, x.value)
 	}
 	return b
 }

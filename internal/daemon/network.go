@@ -75,7 +75,8 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 		}
 		h.log.Infof("peers connect to %v to send states (network.experimental.tier3_public_addr)", nc.PublicAddr)
 	}
-	h.front = &network.Status{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0 || h.Engine.GenesisOnly(), Log: h.log, FirstMet: h.onFirstPeer}
+	nc.Meter = near.NewMeter()
+	h.front = &network.Status{Meter: nc.Meter, MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0 || h.Engine.GenesisOnly(), Log: h.log, FirstMet: h.onFirstPeer}
 	o := &network.Options{
 		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
 		Sync:     blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds(), Kept: primitives.Height(hm.Config.GCEpochsToKeep * hm.Genesis.EpochLength)},

@@ -101,6 +101,17 @@ func TestFollowedSandboxRefusesStateChanges(t *testing.T) {
 		t.Errorf("health: %s", f)
 	}
 	eventually(t, "remembered", func() bool { return len(b.loadPeers()) == 1 })
+	for _, h := range []*Daemon{a, b} { // each sent one handshake and received one
+		text := string(h.front.Metrics(nil))
+		for _, want := range []string{"received", "sent"} {
+			if want = "near_peer_message_" + want + "_by_type_total{type=\"Tier2Handshake\"} 1\n"; !strings.Contains(text, want) {
+				t.Errorf("no %s in %s", want, text)
+			}
+		}
+	}
+	for name, want := range map[string]float64{"near_peer_connections": 1, "near_edge_active": 1} {
+		eventually(t, name, func() bool { return metricOf(t, "http://"+a.Addr.String(), name) == want })
+	}
 	stop(t, b)
 	b = joined(t, dirB, "")
 	defer func() { stop(t, b) }()

@@ -43,6 +43,19 @@ type Graph struct {
 	hops           map[wire.PeerID][]wire.PeerID // target -> next hops, as of the last Recompute
 	used           map[wire.PeerID]uint64        // value of calls when the hop was last used
 	calls          uint64                        // number of calls of NextHop
+
+	activeEdges      int    // number of edges in active
+	updates, dropped uint64 // number of edges that Add got, and of those that it dropped because of a bound
+}
+
+// EdgeCounts describes the edges of a Graph, for metrics.
+type EdgeCounts struct {
+	Total, Active    int
+	Updates, Dropped uint64 // since the start: edges received or made, and edges beyond a bound
+}
+
+func (g *Graph) counts() EdgeCounts {
+	return EdgeCounts{len(g.edges), g.activeEdges, g.updates, g.dropped}
 }
 
 // NewGraph returns an empty graph of the node me.
@@ -112,6 +125,7 @@ func (g *Graph) has(e *wire.Edge) bool {
 // their signatures are verified.
 func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fresh []*wire.Edge, ok bool) {
 	ok = true
+	g.updates += uint64(len(edges))
 	for _, e := range deduplicate(edges) {
 		switch {
 		case g.has(e), tooOld(e, now):
@@ -120,11 +134,14 @@ func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fres
 		case e.Low == e.High:
 			return fresh, false
 		case g.edges[keyOf(e)] == nil && g.full(source) && !g.isPrivileged(e, source):
+			g.dropped++
 		case !e.Verify():
 			return fresh, false
 		default:
 			if g.put(e, source) || g.isPrivileged(e, source) && g.set(e, source) {
 				fresh = append(fresh, e)
+			} else {
+				g.dropped++
 			}
 		}
 	}
@@ -197,6 +214,9 @@ func (g *Graph) put(e *wire.Edge, source wire.PeerID) bool {
 func (g *Graph) set(e *wire.Edge, source wire.PeerID) bool {
 	k := keyOf(e)
 	if e.Active() {
+		if !g.active[k.low][k.high] {
+			g.activeEdges++
+		}
 		g.link(k.low, k.high)
 		g.link(k.high, k.low)
 	} else {
@@ -218,6 +238,9 @@ func (g *Graph) link(a, b wire.PeerID) {
 }
 
 func (g *Graph) unlink(k edgeKey) {
+	if g.active[k.low][k.high] {
+		g.activeEdges--
+	}
 	for _, ends := range [...]edgeKey{k, {k.high, k.low}} {
 		if delete(g.active[ends.low], ends.high); len(g.active[ends.low]) == 0 {
 			delete(g.active, ends.low)

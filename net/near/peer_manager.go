@@ -81,6 +81,8 @@ type Config struct {
 	// Sparing suppresses duplicates: no block is sent to a peer that is known to have it. All nodes
 	// of the network must set Sparing.
 	Sparing bool
+	// Meter counts messages. nil: a new one.
+	Meter *Meter
 	// Draw returns a random number from 0 to n-1. nil: always 0.
 	Draw func(n int) int
 }
@@ -103,6 +105,9 @@ func (c *Config) withDefaults() {
 		c.AdvertisePeriod = advertisePeriod
 	}
 	c.AdvertisePeriod = max(c.AdvertisePeriod, advertisePause)
+	if c.Meter == nil {
+		c.Meter = NewMeter()
+	}
 	if c.Rates == nil {
 		c.Rates = StandardRates()
 	}
@@ -185,7 +190,8 @@ type PeerManager struct {
 	account      primitives.AccountID
 	head         *Head
 	blockSources blockSources
-	txs          int               // number of ForwardTx messages since the last block of any peer
+	txs          int // number of ForwardTx messages since the last block of any peer
+	recentRouted recentRouted
 	rateLimited  map[string]uint64 // number of messages dropped because of a limit, by variant
 	timers       timers
 	effects      []Effect
@@ -356,7 +362,9 @@ type Info struct {
 	Holders map[primitives.AccountID][]primitives.ShardID
 	// Seats are the ids of the nodes of this and the next epoch's validators, as the validators
 	// published these ids under their signature.
-	Seats []wire.PeerID
+	Seats      []wire.PeerID
+	Edges      EdgeCounts
+	Unreliable int // number of peers that are too far behind to route messages through them
 	// RateLimited is the number of messages that were dropped because of a limit, by neard's names.
 	RateLimited map[string]uint64
 	// Alone: no connection is open or being opened, and no peer is known to dial.
@@ -390,6 +398,7 @@ func (n *PeerManager) Info() Info {
 	slices.Sort(i.Accounts)
 	i.Holders = n.holders()
 	i.Seats = n.validatorNodes()
+	i.Edges, i.Unreliable = n.graph.counts(), len(n.unreliable())
 	i.RateLimited = maps.Clone(n.rateLimited)
 	for _, c := range n.sorted(wire.T2) {
 		i.Peers = append(i.Peers, c.state())

@@ -239,6 +239,8 @@ func (n *PeerManager) routingTable(now time.Time, c *conn, m *wire.RoutingTable)
 	if len(edges) > 0 && len(edges) <= maxEdgesInMessage && n.edgesQueued+len(edges) <= maxEdgesQueued {
 		n.edgesQueued += len(edges)
 		n.edgeBatch = append(n.edgeBatch, edgeBatch{edges: edges, source: c.peer.ID, from: c.id})
+	} else {
+		n.graph.dropped += uint64(len(edges))
 	}
 	if len(m.Accounts) == 0 {
 		return

@@ -28,6 +28,9 @@ func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 		n.close(now, c, Banned, InvalidSignature)
 		return
 	}
+	if forMe {
+		n.Meter.arrived(now, m, c.tier, n.recentRouted.isFirst(m))
+	}
 	if kind.ExpectsResponse() && c.tier == wire.T2 {
 		n.routeBack.put(now, m.Hash(), c.peer.ID)
 	}

@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"maps"
+	"slices"
+)
+
 // variants are neard's names of the messages in logs and metrics: the variants of PeerMessage
 // (nearcore chain/network/src/network_protocol/mod.rs msg_variant).
 var variants = map[Kind]string{
@@ -19,4 +24,14 @@ func Variant(m Message) string {
 		return r.Body.BodyKind().String()
 	}
 	return variants[m.Kind()]
+}
+
+// Variants returns the names of all messages, sorted.
+func Variants() []string {
+	out := slices.Collect(maps.Values(variants))
+	for _, b := range bodies {
+		out = append(out, b.name)
+	}
+	slices.Sort(out)
+	return out
 }

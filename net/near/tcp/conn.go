@@ -229,6 +229,7 @@ func (l *link) read(h *Server) {
 		if err != nil {
 			continue
 		}
+		h.node.Meter.Received(m, len(frame))
 		if s, ok := m.(*wire.Handshake); ok {
 			if l.peer != "" && s.Sender != l.peer {
 				return // the sender is not the peer that the transport authenticated

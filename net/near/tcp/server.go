@@ -358,7 +358,9 @@ func (h *Server) step(ctx context.Context, ev near.Event, whole *completion) {
 			if spread {
 				continue
 			}
-			h.write(l, wire.Append(nil, msg), near.PriorityOf(msg))
+			frame := wire.Append(nil, msg)
+			h.node.Meter.Sent(msg, len(frame))
+			h.write(l, frame, near.PriorityOf(msg))
 		case near.Close:
 			if l := h.links[e.Conn]; l != nil {
 				l.finish()
