@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -49,13 +50,13 @@ type Checker struct {
 type job struct {
 	tx    *primitives.SignedTransaction
 	ok    bool
-	panic any // panic of the verifier, which the caller raises again
+	panic *parallel.Panic // panic of the verifier, which the caller raises again
 	wg    *sync.WaitGroup
 }
 
 // check verifies one transaction and sets j.ok or j.panic.
 func (c *Checker) check(j *job) {
-	defer func() { j.panic = recover() }()
+	defer func() { j.panic = parallel.Recovered(recover()) }()
 	hash := j.tx.Hash()
 	j.ok = c.unsigned(j.tx) || c.verify(j.tx.Signature, hash[:], j.tx.PublicKey)
 }

@@ -1,11 +1,13 @@
 package signature
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"sync"
 	"testing"
 
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -85,7 +87,7 @@ func BenchmarkCheckAll(b *testing.B) {
 }
 
 // TestVerifierPanicReachesCaller: a panic of the verifier is raised on the goroutine of the check's
-// caller. The worker and other checks continue.
+// caller, with the stack of the worker. The worker and other checks continue.
 func TestVerifierPanicReachesCaller(t *testing.T) {
 	c := New()
 	defer c.Close()
@@ -99,13 +101,17 @@ func TestVerifierPanicReachesCaller(t *testing.T) {
 	txs := signed(t, 2)
 	fine, bad := txs[0], txs[1]
 	bad.PublicKey = ""
-	caught := func(f func()) (p any) {
-		defer func() { p = recover() }()
-		f()
-		return nil
-	}
-	if caught(func() { c.Check(bad) }) == nil || caught(func() { c.CheckAll([]*primitives.SignedTransaction{bad}) }) == nil {
-		t.Error("the panic does not reach the caller")
+	for name, f := range map[string]func(){
+		"Check": func() { c.Check(bad) }, "CheckAll": func() { c.CheckAll([]*primitives.SignedTransaction{bad}) },
+	} {
+		func() {
+			defer func() {
+				if p, ok := recover().(*parallel.Panic); !ok || !bytes.Contains(p.Stack, []byte("TestVerifierPanicReachesCaller.func")) {
+					t.Errorf("%s: the panic %v does not reach the caller with its stack", name, p)
+				}
+			}()
+			f()
+		}()
 	}
 	if !c.Check(fine) {
 		t.Error("a valid signature is refused after a panic")
