@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/internal/prom"
 	peerwire "github.com/troupe-chain/troupe/net/wire"
 )
 
@@ -65,6 +66,16 @@ func TestOptimisticBlocksReachValidators(t *testing.T) {
 		o := &m.validator.Counters.Optimistic
 		if o.Invalid.Load()+o.Failed.Load()+o.Applies.Load() > 0 {
 			t.Errorf("node %d: %d invalid, %d not begun, %d chunks failed", i, o.Invalid.Load(), o.Failed.Load(), o.Applies.Load())
+		}
+		x, err := prom.Read(strings.NewReader(string(m.Metrics(nil))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, _ := used(i)
+		for _, name := range []string{"near_optimistic_block_processing_time", "near_optimistic_block_readiness_gap", "near_optimistic_block_processed_gap"} {
+			if n, _ := x.Sum(name + "_count"); n == 0 || name != "near_optimistic_block_processing_time" && n < float64(hits)/2 {
+				t.Errorf("node %d: %v values of %s, %d results were taken", i, n, name, hits)
+			}
 		}
 	}
 	// All validators run on one machine, so their clocks agree.
