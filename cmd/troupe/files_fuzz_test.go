@@ -68,12 +68,12 @@ var inputs = map[string]input{
 
 // reads are commands that read no file but those of another command.
 var reads = map[string]string{
-	"bench node": "", "bench shard": "", "bench start": "", "bench state": "", "localnet": "", "net capture": "", "keys new": "", "keys implicit": "", "keys universal": "", "sim": "", "version": "", compilerName: "",
+	"bench arrival": "", "bench node": "", "bench shard": "", "bench start": "", "bench state": "", "localnet": "", "net capture": "", "keys new": "", "keys implicit": "", "keys universal": "", "sim": "", "version": "", compilerName: "",
 	"doctor":  "as validate-config",
 	"stream":  "log_config.json; the cursor is read by indexer, whose own fuzzing it has",
 	"account": "config.json, as trace", "tx": "as account", "block": "as account", "rpc": "as account",
 	"config": "", "config schema": "", "dev": "none of a user's",
-	"bench": "", "keys": "", "net": "", "snapshot": "", "view-state": "", "view-state view-chain": "config.json, as dump-state", "view-state epoch-info": "as view-chain", "view-state apply-range": "as view-chain", "completion": "", "help": "",
+	"bench": "", "keys": "", "net": "", "snapshot": "", "view-state": "", "view-state view-chain": "config.json, as dump-state", "view-state epoch-info": "as view-chain", "view-state apply-range": "as view-chain", "view-state check-history": "as view-chain; its own state file", "completion": "", "help": "",
 }
 
 // TestEachReadingCommandIsFuzzed: every command is either in the table of fuzzed files or listed as

@@ -29,7 +29,7 @@ the folder itself.`,
 	for _, name := range []string{"read-write", "store-temperature"} {
 		_ = c.PersistentFlags().MarkHidden(name)
 	}
-	return group(c, newDumpState(a), newViewChain(a), newEpochInfo(a), newApplyRange(a))
+	return group(c, newDumpState(a), newViewChain(a), newEpochInfo(a), newApplyRange(a), newCheckHistory(a))
 }
 
 func newDumpState(a *app) *cobra.Command {

@@ -19,10 +19,17 @@ import (
 type lake struct {
 	base string
 	http *http.Client
+	// folder is the path of a local folder, if http reads one.
+	folder string
 }
 
 // Name returns the feed's address as configured.
-func (l *lake) Name() string { return "lake:" + l.base }
+func (l *lake) Name() string {
+	if l.folder != "" {
+		return "lake:" + l.folder
+	}
+	return "lake:" + l.base
+}
 
 func (l *lake) file(ctx context.Context, height primitives.Height, name string) ([]byte, error) {
 	body, status, err := get(ctx, l.http, fmt.Sprintf("%s/%012d/%s", l.base, height, name))
@@ -74,6 +81,9 @@ func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) 
 // absent distinguishes a skipped height from a height whose block is not stored yet: the height was
 // skipped if the bucket has a block above it.
 func (l *lake) absent(ctx context.Context, height primitives.Height) error {
+	if l.folder != "" { // a folder has no list
+		return ErrNotYet
+	}
 	q := url.Values{"list-type": {"2"}, "delimiter": {"/"}, "max-keys": {"2"}, "start-after": {fmt.Sprintf("%012d/~", height)}}
 	body, status, err := get(ctx, l.http, l.base+"/?"+q.Encode())
 	if err != nil {

@@ -25,9 +25,10 @@ var (
 
 // Request selects a command. Exactly one member is not nil.
 type Request struct {
-	Chain  *ChainRequest `json:"view_chain,omitempty"`
-	Epochs *EpochRequest `json:"epoch_info,omitempty"`
-	Apply  *ApplyRequest `json:"apply_range,omitempty"`
+	Chain  *ChainRequest  `json:"view_chain,omitempty"`
+	Epochs *EpochRequest  `json:"epoch_info,omitempty"`
+	Apply  *ApplyRequest  `json:"apply_range,omitempty"`
+	Anchor *AnchorRequest `json:"anchor,omitempty"`
 }
 
 // Blocks reads blocks and chunks as the RPC returns them.
@@ -59,6 +60,8 @@ func Run(ctx context.Context, s *Source, r *Request, out Out) error {
 		return epochInfo(ctx, s.Engine, r.Epochs, out)
 	case r.Apply != nil:
 		return applyRange(ctx, s, r.Apply, out)
+	case r.Anchor != nil:
+		return anchor(s, r.Anchor, out)
 	}
 	return fmt.Errorf("%w: the request names no command", ErrUsage)
 }

@@ -1,0 +1,194 @@
+package blockfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// HistoryCheck is a walk from a known block of a chain down to older ones, which a feed provides.
+// Each block names the hash of the block below it, so no block of another chain can get in between.
+// The headers of a block's chunks name the outcome roots of the chunks below them. A HistoryCheck can
+// be stored as JSON, and continued by another process.
+type HistoryCheck struct {
+	// Height and Hash are those of the next block. If Below is set, the block above does not name the
+	// height, which is at most Height.
+	Height primitives.Height `json:"height"`
+	Below  bool              `json:"below,omitempty"`
+	Hash   primitives.Hash   `json:"hash"`
+	// Roots are the outcome roots that chunks above name, by shard.
+	Roots map[primitives.ShardID]primitives.Hash `json:"outcome_roots,omitempty"`
+	// Shards are the shards of the block above, in the order of its chunks.
+	Shards []primitives.ShardID `json:"shards,omitempty"`
+	// Done means that the block below is the genesis.
+	Done bool `json:"done,omitempty"`
+
+	Blocks   uint64 `json:"blocks"`
+	Outcomes uint64 `json:"outcomes"` // outcomes that a block above proves
+	// Unproven are the outcomes of the topmost chunks, and of those below a change of the shard layout.
+	Unproven uint64 `json:"unproven_outcomes"`
+}
+
+// Add verifies the next block and moves the walk to its parent. genesis is the hash of the chain's
+// genesis block. After an error the walk is where it was. Errors: blockdoc.MismatchError,
+// blockdoc.ErrForm, blockdoc.ErrLacks.
+func (c *HistoryCheck) Add(d *blockdoc.Document, genesis primitives.Hash) error {
+	h := d.Block.Header
+	if d.Hash != c.Hash {
+		return &blockdoc.MismatchError{Where: "block", Err: fmt.Errorf("at height %d the feed has block %v, but the chain has %v", h.Height, d.Hash, c.Hash)}
+	}
+	r, err := d.Check(blockdoc.Known{})
+	if err != nil {
+		return err
+	}
+	roots := map[primitives.ShardID]primitives.Hash{}
+	var ids []primitives.ShardID
+	for _, x := range d.Block.Body.Chunks {
+		ids = append(ids, x.ShardID)
+	}
+	if c.Shards == nil || slices.Equal(ids, c.Shards) {
+		for id, root := range c.Roots {
+			roots[id] = root
+		}
+	}
+	proven, unproven := 0, 0
+	for _, x := range d.Block.Body.Chunks {
+		if x.HeightIncluded != h.Height {
+			continue
+		}
+		s := d.Shard(x.ShardID)
+		got, has := r.Outcomes[x.ShardID]
+		if s == nil || !has {
+			return fmt.Errorf("%w: block %d has a new chunk of shard %d, which the feed does not publish", blockdoc.ErrLacks, h.Height, x.ShardID)
+		}
+		switch want, named := roots[x.ShardID]; {
+		case !named:
+			unproven += len(s.Outcomes)
+		case got != want:
+			return &blockdoc.MismatchError{Where: "outcomes", Err: fmt.Errorf("those of shard %d in block %d have the root %v, but the next chunk names %v", x.ShardID, h.Height, got, want)}
+		default:
+			proven += len(s.Outcomes)
+		}
+		roots[x.ShardID] = x.PrevOutcomeRoot
+	}
+	c.Blocks, c.Outcomes, c.Unproven = c.Blocks+1, c.Outcomes+uint64(proven), c.Unproven+uint64(unproven)
+	c.Roots, c.Shards, c.Hash = roots, ids, h.PrevHash
+	c.Done = h.PrevHash == genesis || h.IsGenesis()
+	if c.Height, c.Below = h.PrevHeight, false; h.Version < primitives.HeaderV3 {
+		c.Height, c.Below = h.Height-min(h.Height, 1), true
+	}
+	return nil
+}
+
+// Bounds of CheckHistory.
+const (
+	maxGap       = 1000 // heights without a block between two blocks that do not name their parents' heights
+	maxFetched   = 8    // blocks that are fetched ahead
+	historyTries = 5    // requests for one block
+	historyPause = time.Second
+)
+
+// CheckHistory fetches and verifies blocks from the place of c down to the height to, or to the block
+// above the genesis. It calls each after each block.
+func CheckHistory(ctx context.Context, s Source, c *HistoryCheck, to primitives.Height, genesis primitives.Hash, each func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ahead := map[primitives.Height]chan fetched{}
+	for !c.Done && c.Height >= to {
+		d, err := c.fetch(ctx, s, ahead)
+		if err == nil {
+			err = c.Add(d, genesis)
+		}
+		if err != nil {
+			return fmt.Errorf("block %d of %s: %w", c.Height, s.Name(), err)
+		}
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type fetched struct {
+	d   *blockdoc.Document
+	err error
+}
+
+// fetch returns the next block. It requests the heights below ahead of time.
+func (c *HistoryCheck) fetch(ctx context.Context, s Source, ahead map[primitives.Height]chan fetched) (*blockdoc.Document, error) {
+	for at := c.Height; ; at-- {
+		for i := primitives.Height(0); i < maxFetched && i <= at; i++ {
+			if h := at - i; ahead[h] == nil {
+				there := make(chan fetched, 1)
+				ahead[h] = there
+				go func() {
+					d, err := fetchOld(ctx, s, h)
+					there <- fetched{d, err}
+				}()
+			}
+		}
+		for h := range ahead {
+			if h > at {
+				delete(ahead, h)
+			}
+		}
+		var x fetched
+		select {
+		case x = <-ahead[at]:
+			delete(ahead, at)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		absent := errors.Is(x.err, ErrSkipped) || errors.Is(x.err, ErrNotYet)
+		switch {
+		case absent && !c.Below:
+			return nil, fmt.Errorf("%w: the feed has no block at this height", blockdoc.ErrLacks)
+		case absent && (at == 0 || c.Height-at >= maxGap):
+			return nil, fmt.Errorf("%w: the feed has no block at this height, nor at the %d below", blockdoc.ErrLacks, c.Height-at)
+		case !absent:
+			return x.d, x.err
+		}
+	}
+}
+
+// fetchOld requests a block several times. Only errors of the connection are worth another request.
+func fetchOld(ctx context.Context, s Source, at primitives.Height) (d *blockdoc.Document, err error) {
+	for n := range historyTries {
+		if n > 0 {
+			pause(ctx, nil, backoff(historyPause, n-1))
+		}
+		d, err = s.Block(ctx, at, true)
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrSkipped) || errors.Is(err, ErrNotYet) ||
+			errors.Is(err, blockdoc.ErrForm) || errors.As(err, new(*blockdoc.MismatchError)) {
+			break
+		}
+	}
+	return d, err
+}
+
+// ParseHistory returns the source of KIND:URL for CheckHistory. A Lake may also be a local folder:
+// lake:PATH. Feeds without outcomes (rpc) are refused.
+func ParseHistory(text string) (Source, error) {
+	if path, is := strings.CutPrefix(text, "lake:"); is && !strings.Contains(path, "://") && path != "" {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		t := new(http.Transport)
+		t.RegisterProtocol("file", http.NewFileTransport(http.Dir(path)))
+		return &lake{base: "file://", http: &http.Client{Transport: t}, folder: path}, nil
+	}
+	s, err := Parse(text)
+	if _, is := s.(*jsonRPC); is {
+		return nil, fmt.Errorf("feed %q: an RPC node gives no outcomes; use lake:URL, lake:FOLDER or neardata:URL", text)
+	}
+	return s, err
+}
