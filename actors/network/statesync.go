@@ -291,6 +291,31 @@ func (x *bootstrap) shards() []primitives.ShardID {
 	return out
 }
 
+// Stages of a shard's state sync, with nearcore's numbers (nearcore
+// chain/client-primitives/src/types.rs:52).
+const (
+	StageHeader     = 0
+	StageParts      = 1
+	StageFinalizing = 4
+	StageDone       = 5
+)
+
+// stages returns the stages of the shards whose states are fetched.
+func (x *bootstrap) stages() *map[primitives.ShardID]int {
+	out := map[primitives.ShardID]int{}
+	for _, id := range x.shards() {
+		switch {
+		case x.finished:
+			out[id] = StageFinalizing
+		case x.headers[id] != nil:
+			out[id] = StageParts
+		default:
+			out[id] = StageHeader
+		}
+	}
+	return &out
+}
+
 func (a *Actor) beginStates(x *bootstrap) {
 	x.machine = statesync.New(x.shards(), a.o.States)
 }
@@ -311,6 +336,7 @@ func (a *Actor) stateStep(x *bootstrap, ev statesync.Event) {
 		a.ban(id, near.Abusive)
 	}
 	a.o.Status.states(x.machine.Parts())
+	a.o.Status.stages.Store(x.stages())
 	switch {
 	case x.busy:
 	case x.parts == nil && x.machine.Headers():
@@ -497,6 +523,7 @@ func (s *bootstrapBlocks) Block(i int) (*primitives.Block, error) {
 
 func (a *Actor) finishBootstrap(x *bootstrap) {
 	x.busy, x.finished = true, true
+	a.o.Status.stages.Store(x.stages())
 	a.o.Log.WithField("height", x.at.Before.Height).Info("state sync is complete: the node restarts with the state")
 	a.inBackground(x, "the end of an arrival", func() func() {
 		err := x.parts.Finish()

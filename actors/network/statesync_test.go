@@ -1,6 +1,7 @@
 package network
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/sirupsen/logrus/hooks/test"
@@ -88,4 +89,28 @@ func TestBlocksBelowMissedChunkAreRequested(t *testing.T) {
 	if least, known := x.oldestNeeded(); !known || least != 5 || len(x.wanted) > 0 {
 		t.Errorf("blocks from %d on, known %v, requested %v, want from 5 on", least, known, x.wanted)
 	}
+}
+
+// TestStagesOfStateSyncHaveNearcoresNumbers: a shard is at stage 0 until its state header is
+// verified, then at stage 1, and at stage 4 when the states of all shards are put together. Shards
+// whose states are not fetched have no stage.
+func TestStagesOfStateSyncHaveNearcoresNumbers(t *testing.T) {
+	layout, err := primitives.MultiShardLayout(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := layout.ShardIDs()
+	x := &bootstrap{at: &engine.SyncBlock{Layout: layout, Wanted: []bool{true, false, true}},
+		headers: map[primitives.ShardID]*primitives.StateHeader{}}
+	check := func(first, last int) {
+		t.Helper()
+		if got, want := *x.stages(), (map[primitives.ShardID]int{ids[0]: first, ids[2]: last}); !maps.Equal(got, want) {
+			t.Errorf("stages %v, want %v", got, want)
+		}
+	}
+	check(0, 0)
+	x.headers[ids[2]] = new(primitives.StateHeader)
+	check(0, 1)
+	x.finished = true
+	check(4, 4)
 }

@@ -48,6 +48,7 @@ type Status struct {
 	// stateRequests refused.
 	stateHeaders, stateParts stateAnswers
 	stateThrottled           atomic.Uint64
+	stages                   atomic.Pointer[map[primitives.ShardID]int]
 	proofBytes               atomic.Uint64 // size of the epoch sync proof that was packed last
 	lastSent, lastReceived   uint64        // previous values of sent and received; used only by the actor
 	// early has the hashes of recent blocks that this node relayed before their import.
@@ -120,6 +121,15 @@ func (f *Status) syncs(active, stuck bool, best primitives.Height) {
 	f.syncing.Store(active)
 	f.stuck.Store(stuck)
 	f.best.Store(uint64(best))
+}
+
+// SyncStages returns the stage of each shard whose state the state sync at start has fetched last,
+// or is fetching. nil: there was no state sync in this process.
+func (f *Status) SyncStages() map[primitives.ShardID]int {
+	if s := f.stages.Load(); s != nil {
+		return *s
+	}
+	return nil
 }
 
 func (f *Status) states(here, all uint64) {

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/runtime/parameters"
@@ -95,5 +97,16 @@ func TestStateOfOperationIsMeasured(t *testing.T) {
 			t.Errorf("reload: %v", err)
 		}
 		want(c.line)
+	}
+}
+
+// TestStageOfEachCatchupIsMeasured: the stages of catchups have neard's numbers.
+func TestStageOfEachCatchupIsMeasured(t *testing.T) {
+	m := &validator.Moved{Incoming: []engine.CatchupProgress{{Shard: 7, Stage: engine.StageBlocks}, {Shard: 2, Stage: engine.StageHeader},
+		{Shard: 10, Stage: engine.StageParts}}}
+	const want = "# HELP near_state_sync_stage Stage of state sync per shard\n# TYPE near_state_sync_stage gauge\n" +
+		"near_state_sync_stage{shard_id=\"2\"} 0\nnear_state_sync_stage{shard_id=\"7\"} 5\nnear_state_sync_stage{shard_id=\"10\"} 1\n"
+	if got := string(new(Daemon).appendSyncStages(nil, m)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -2,8 +2,13 @@ package daemon
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/troupe-chain/troupe/actors/network"
+	"github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // appendShards appends which shards are tracked, and the progress of catchups.
@@ -25,6 +30,7 @@ func (h *Daemon) appendShards(b []byte) []byte {
 			float64(p.Age))
 	}
 	m := h.Node.ShardMoves()
+	b = h.appendSyncStages(b, m)
 	if m == nil {
 		return b
 	}
@@ -36,13 +42,6 @@ func (h *Daemon) appendShards(b []byte) []byte {
 			behind += uint64(head.Height() - x.At)
 		}
 	}
-	const stages = "near_state_sync_stage"
-	b = fmt.Appendf(b, "# HELP %s Stage of state sync per shard\n# TYPE %s gauge\n", stages, stages)
-	for i := range m.Incoming { // neard's numbers: 0 header, 1 parts, 5 the state is complete
-		x := &m.Incoming[i]
-		b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", stages, x.Shard,
-			map[engine.Stage]int{engine.StageHeader: 0, engine.StageParts: 1, engine.StageBlocks: 5}[x.Stage])
-	}
 	row := func(kind, name, help string, v uint64) { b = appendMetric(b, kind, name, help, float64(v)) }
 	row("gauge", "troupe_shards_incoming", "Shards that are catching up", uint64(len(m.Incoming)))
 	row("gauge", "troupe_shards_incoming_parts", "State parts of the shards that are catching up; 0 until known", all)
@@ -50,5 +49,31 @@ func (h *Daemon) appendShards(b []byte) []byte {
 	row("gauge", "troupe_shards_incoming_blocks", "Blocks that shards which have all state parts still have to apply to catch up", behind)
 	row("counter", "troupe_shards_come", "Shards that caught up", m.In)
 	row("counter", "troupe_shards_gone", "Shards that were untracked", m.Out)
+	return b
+}
+
+// appendSyncStages appends the stage of each shard whose state is fetched, at start or in a catchup.
+func (h *Daemon) appendSyncStages(b []byte, m *validator.Moved) []byte {
+	const name = "near_state_sync_stage"
+	stages := map[primitives.ShardID]int{}
+	if h.front != nil {
+		maps.Copy(stages, h.front.SyncStages())
+	}
+	if m != nil {
+		for i := range m.Incoming {
+			stage := network.StageDone // blocks after the state are applied
+			switch m.Incoming[i].Stage {
+			case engine.StageHeader:
+				stage = network.StageHeader
+			case engine.StageParts:
+				stage = network.StageParts
+			}
+			stages[m.Incoming[i].Shard] = stage
+		}
+	}
+	b = fmt.Appendf(b, "# HELP %s Stage of state sync per shard\n# TYPE %s gauge\n", name, name)
+	for _, id := range slices.Sorted(maps.Keys(stages)) {
+		b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", name, id, stages[id])
+	}
 	return b
 }
