@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/viewstate"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 )
@@ -99,6 +100,23 @@ func TestArchiveBeginsByStateSync(t *testing.T) {
 		}
 	}
 	keeps("after the arrival")
+	// the commands of view-state cope with the first blocks, which have no states or no bodies
+	for name, r := range map[string]viewstate.Request{
+		"chain": {Chain: &viewstate.ChainRequest{Height: &first, Block: true, Chunks: true}}, "epochs": {Epochs: &viewstate.EpochRequest{By: "all"}},
+		"validator": {Epochs: &viewstate.EpochRequest{By: "all", Validator: "test.near"}},
+		"apply":     {Apply: &viewstate.ApplyRequest{Start: new(primitives.Height), Verbose: true}}, "anchor": {Anchor: &viewstate.AnchorRequest{}},
+	} {
+		var out lines
+		if err := ViewState(t.Context(), b.home, &r, &out); err != nil {
+			t.Errorf("view-state %s: %v", name, err)
+		}
+		text := strings.Join(out.text, "\n")
+		for what, want := range map[string]string{"apply": " 0 differ", "chain": hash, "anchor": fmt.Sprintf(`{"height":%d,"hash":%q`, first, hash)} {
+			if what == name && !strings.Contains(text, want) {
+				t.Errorf("view-state %s: no %s in %s", name, want, text)
+			}
+		}
+	}
 	stop(t, b)
 	b = open(dirB, true)
 	keeps("after a restart")

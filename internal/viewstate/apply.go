@@ -126,21 +126,18 @@ func applyRange(ctx context.Context, s *Source, r *ApplyRequest, out Out) error 
 
 // slotsOf returns the shards of a block.
 func slotsOf(s *Source, ref storage.BlockRef, shards []primitives.ShardID) ([]*slot, error) {
+	author, b, err := s.Blocks.Block(view.BlockRef{Kind: view.RefHash, Hash: ref.Hash})
+	if errors.As(err, new(*view.LookupError)) { // after state sync some of the first blocks have no body
+		return nil, nil
+	}
+	if err != nil || b.Header.IsGenesis() {
+		return nil, err
+	}
 	x, err := s.Engine.Block(ref.Hash)
 	if err != nil {
 		return nil, err
 	}
-	if x.Header().IsGenesis() {
-		return nil, nil
-	}
 	rec, err := s.Engine.Store().BlockByHash(ref.Hash)
-	if err != nil {
-		return nil, err
-	}
-	author, _, err := s.Blocks.Block(view.BlockRef{Kind: view.RefHash, Hash: ref.Hash})
-	if errors.As(err, new(*view.LookupError)) { // after state sync some of the first blocks have no body
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
