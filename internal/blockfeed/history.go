@@ -37,17 +37,13 @@ type HistoryCheck struct {
 	Unproven uint64 `json:"unproven_outcomes"`
 }
 
-// Add verifies the next block and moves the walk to its parent. genesis is the hash of the chain's
-// genesis block. After an error the walk is where it was. Errors: blockdoc.MismatchError,
-// blockdoc.ErrForm, blockdoc.ErrLacks.
-func (c *HistoryCheck) Add(d *blockdoc.Document, genesis primitives.Hash) error {
+// Add verifies that a block is the next one, and moves the walk to its parent. r is the result of
+// d.Check, and genesis the hash of the chain's genesis block. After an error the walk is where it was.
+// Errors: blockdoc.MismatchError, blockdoc.ErrLacks.
+func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis primitives.Hash) error {
 	h := d.Block.Header
 	if d.Hash != c.Hash {
 		return &blockdoc.MismatchError{Where: "block", Err: fmt.Errorf("at height %d the feed has block %v, but the chain has %v", h.Height, d.Hash, c.Hash)}
-	}
-	r, err := d.Check(blockdoc.Known{})
-	if err != nil {
-		return err
 	}
 	roots := map[primitives.ShardID]primitives.Hash{}
 	var ids []primitives.ShardID
@@ -91,7 +87,7 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, genesis primitives.Hash) error 
 // Bounds of CheckHistory.
 const (
 	maxGap       = 1000 // heights without a block between two blocks that do not name their parents' heights
-	maxFetched   = 8    // blocks that are fetched ahead
+	maxFetched   = 8    // blocks that are fetched and checked at the same time
 	historyTries = 5    // requests for one block
 	historyPause = time.Second
 )
@@ -103,11 +99,11 @@ func CheckHistory(ctx context.Context, s Source, c *HistoryCheck, to primitives.
 	defer cancel()
 	ahead := map[primitives.Height]chan fetched{}
 	for !c.Done && c.Height >= to {
-		d, err := c.fetch(ctx, s, ahead)
-		if err == nil {
-			err = c.Add(d, genesis)
+		x := c.fetch(ctx, s, ahead)
+		if x.err == nil {
+			x.err = c.Add(x.d, x.r, genesis)
 		}
-		if err != nil {
+		if err := x.err; err != nil {
 			return fmt.Errorf("block %d of %s: %w", c.Height, s.Name(), err)
 		}
 		if err := each(); err != nil {
@@ -117,21 +113,27 @@ func CheckHistory(ctx context.Context, s Source, c *HistoryCheck, to primitives.
 	return nil
 }
 
+// fetched is a block with the result of its Check.
 type fetched struct {
 	d   *blockdoc.Document
+	r   *blockdoc.Report
 	err error
 }
 
-// fetch returns the next block. It requests the heights below ahead of time.
-func (c *HistoryCheck) fetch(ctx context.Context, s Source, ahead map[primitives.Height]chan fetched) (*blockdoc.Document, error) {
+// fetch returns the next block. The blocks below it are fetched and checked meanwhile, on goroutines
+// of their own: the check of a large block takes longer than its transfer.
+func (c *HistoryCheck) fetch(ctx context.Context, s Source, ahead map[primitives.Height]chan fetched) fetched {
 	for at := c.Height; ; at-- {
 		for i := primitives.Height(0); i < maxFetched && i <= at; i++ {
 			if h := at - i; ahead[h] == nil {
 				there := make(chan fetched, 1)
 				ahead[h] = there
 				go func() {
-					d, err := fetchOld(ctx, s, h)
-					there <- fetched{d, err}
+					x := fetched{}
+					if x.d, x.err = fetchOld(ctx, s, h); x.err == nil {
+						x.r, x.err = x.d.Check(blockdoc.Known{})
+					}
+					there <- x
 				}()
 			}
 		}
@@ -145,16 +147,16 @@ func (c *HistoryCheck) fetch(ctx context.Context, s Source, ahead map[primitives
 		case x = <-ahead[at]:
 			delete(ahead, at)
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return fetched{err: ctx.Err()}
 		}
 		absent := errors.Is(x.err, ErrSkipped) || errors.Is(x.err, ErrNotYet)
 		switch {
 		case absent && !c.Below:
-			return nil, fmt.Errorf("%w: the feed has no block at this height", blockdoc.ErrLacks)
+			return fetched{err: fmt.Errorf("%w: the feed has no block at this height", blockdoc.ErrLacks)}
 		case absent && (at == 0 || c.Height-at >= maxGap):
-			return nil, fmt.Errorf("%w: the feed has no block at this height, nor at the %d below", blockdoc.ErrLacks, c.Height-at)
+			return fetched{err: fmt.Errorf("%w: the feed has no block at this height, nor at the %d below", blockdoc.ErrLacks, c.Height-at)}
 		case !absent:
-			return x.d, x.err
+			return x
 		}
 	}
 }
