@@ -41,6 +41,7 @@ type Status struct {
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
 	clock                      atomic.Pointer[clockResult] // nil: no block was compared yet
+	debug                      debugPages
 	// statesHere is the number of received parts of the running state sync. statesAll is the number
 	// of all parts of that state sync.
 	statesHere, statesAll atomic.Uint64

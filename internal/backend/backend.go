@@ -67,6 +67,13 @@ type Network interface {
 	Syncing() (bool, primitives.Height)
 }
 
+// PeerDebugger is a Network with data for debug pages about peers.
+type PeerDebugger interface {
+	// DebugPeers returns the data of the page peer_store, network_graph,
+	// recent_outbound_connections or snapshot_hosts.
+	DebugPeers(page string) any
+}
+
 // Lagging is the Network of a replica, which also reports how far the replica is behind its writer.
 type Lagging interface {
 	Lag() *view.Replica

@@ -107,6 +107,14 @@ func (b *Backend) Debug(q *view.Debug) ([]byte, error) {
 			return nil, err
 		}
 		name, value = "SplitStoreStatus", json.RawMessage(view.AppendSplitStorage(nil, s))
+	case "peer_store":
+		name, value = "PeerStore", b.debugPeers(q.Page, view.PeerStore{PeerStates: []view.KnownPeer{}})
+	case "network_graph":
+		name, value = "NetworkGraph", b.debugPeers(q.Page, view.NetworkGraph{Edges: []view.NetworkEdge{}, NextHops: map[string][]primitives.PublicKey{}})
+	case "recent_outbound_connections":
+		name, value = "RecentOutboundConnections", b.debugPeers(q.Page, view.RecentConnections{List: []view.RecentConnection{}})
+	case "snapshot_hosts":
+		name, value = "SnapshotHosts", b.debugPeers(q.Page, view.SnapshotHosts{Hosts: []view.SnapshotHost{}})
 	default:
 		return nil, nil
 	}
@@ -114,6 +122,14 @@ func (b *Backend) Debug(q *view.Debug) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(map[string]any{"status_response": map[string]any{name: value}})
+}
+
+// debugPeers returns the data of a page about peers; empty for a node without a network.
+func (b *Backend) debugPeers(page string, empty any) any {
+	if n, ok := b.Network.(PeerDebugger); ok {
+		return n.DebugPeers(page)
+	}
+	return empty
 }
 
 // debugStatus returns status with additional fields for the debug page.

@@ -217,3 +217,43 @@ func TestT3AddressIsTheConfigured(t *testing.T) {
 		}
 	}
 }
+
+// TestDebugPagesShowPeers: the debug pages about peers show a connection. A node without a network
+// serves the same pages without entries.
+func TestDebugPagesShowPeers(t *testing.T) {
+	dir := made(t)
+	start := func(dir, boot string, on bool) *Daemon {
+		hm := loaded(t, dir)
+		n := &hm.Config.Network
+		hm.Config.RPC.Debug, n.Enabled, n.Addr, n.BootNodes = true, &on, "127.0.0.1:0", boot
+		h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { stop(t, h) })
+		return h
+	}
+	a := start(dir, "", true)
+	id := a.home.NodeKey.PublicKey().String()
+	b := start(followerHome(t, dir), id+"@"+a.NetworkAddr().String(), true)
+	alone := start(made(t), "", false)
+	for page, want := range map[string][2]string{ // part of b's page; the page of the node without a network
+		"peer_store": {`{"status_response":{"PeerStore":{"peer_states":[{"peer_id":"` + id + `","status":"Connected","addr":"Some(` + a.NetworkAddr().String() + `)"`,
+			`{"status_response":{"PeerStore":{"peer_states":[]}}}`},
+		"network_graph":               {`"next_hops":{"` + id + `":["` + id + `"]}`, `{"status_response":{"NetworkGraph":{"edges":[],"next_hops":{}}}}`},
+		"recent_outbound_connections": {`{"recent_outbound_connections":[]}`, `{"status_response":{"RecentOutboundConnections":{"recent_outbound_connections":[]}}}`},
+		"snapshot_hosts":              {`{"status_response":{"SnapshotHosts":{"hosts":[`, `{"status_response":{"SnapshotHosts":{"hosts":[]}}}`},
+	} {
+		eventually(t, page, func() bool {
+			status, body := get(t, b, "/debug/api/"+page)
+			return status == 200 && strings.Contains(body, want[0])
+		})
+		if status, body := get(t, alone, "/debug/api/"+page); status != 200 || body != want[1] {
+			t.Errorf("%s without a network: %d %s", page, status, body)
+		}
+	}
+	_, body := get(t, b, "/debug/api/peer_store")
+	if !strings.Contains(body, `"Ok"]`) {
+		t.Errorf("the dial is not shown: %s", body)
+	}
+}

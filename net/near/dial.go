@@ -113,7 +113,7 @@ func (n *PeerManager) remember(now time.Time) {
 	for _, c := range n.sorted(wire.T2) {
 		if !c.inbound && c.isReady && now.Sub(c.since) >= recentAfter {
 			n.forgetOutbound(c.peer.ID)
-			n.recent = slices.Insert(n.recent, 0, outbound{c.peer})
+			n.recent = slices.Insert(n.recent, 0, outbound{c.peer, c.since, now})
 		}
 	}
 	n.recent = n.recent[:min(len(n.recent), maxRecent)]

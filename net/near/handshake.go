@@ -332,6 +332,9 @@ func (n *PeerManager) established(now time.Time, c *conn) {
 	case wire.T2:
 		delete(n.retries, c.peer.ID)
 		n.known.connected(now, c.peer)
+		if !c.inbound {
+			n.known.attempted(now, c.peer.ID, false)
+		}
 		n.greet(now, c)
 	case wire.T3:
 		n.sendAnswers(c)

@@ -2,6 +2,7 @@ package near
 
 import (
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,45 @@ func TestMeterOfNetwork(t *testing.T) {
 		}
 		if n != m.graph.activeEdges {
 			t.Errorf("%s: %d active edges, counted %d", m.name, n, m.graph.activeEdges)
+		}
+	}
+}
+
+// TestTablesCanBeInspected: the debug data shows dials with their results, bans and lasting
+// connections.
+func TestTablesCanBeInspected(t *testing.T) {
+	f := newTestNetwork(t, 1)
+	b := f.add("b", withoutDialling)
+	a := f.add("a", func(c *Config) {
+		c.Boot = []wire.PeerInfo{b.info(), {ID: idOf("silent"), Addr: netip.MustParseAddrPort("9.9.9.9:1")}}
+	})
+	f.step(a, Tick{})
+	began := f.now
+	f.run(recentAfter + 2*recentPeriod)
+	byID := map[wire.PeerID]KnownPeer{}
+	for _, k := range a.KnownPeers() {
+		byID[k.Info.ID] = k
+	}
+	if k := byID[b.me]; k.Status != "Connected" || k.Failed || k.Attempt.IsZero() || !k.FirstSeen.Equal(began) || k.LastSeen.Before(k.Attempt) {
+		t.Errorf("b: %+v", k)
+	}
+	if k := byID[idOf("silent")]; k.Status != "Unknown" || !k.Failed || k.Attempt.IsZero() {
+		t.Errorf("a peer that does not answer: %+v", k)
+	}
+	if r := a.RecentConnections(); len(r) != 1 || r[0].Peer.ID != b.me || r[0].Until.Sub(r[0].Since) < recentAfter {
+		t.Errorf("lasting connections %+v", r)
+	}
+	if r := b.RecentConnections(); len(r) != 0 {
+		t.Errorf("an inbound connection is listed: %+v", r)
+	}
+	edges, hops := a.RoutingGraph()
+	if len(edges) != 1 || len(hops) != 1 || !slices.Equal(hops[b.me], []wire.PeerID{b.me}) {
+		t.Errorf("edges %v, hops %v", edges, hops)
+	}
+	f.step(b, Ban{Peer: a.me, Reason: Abusive})
+	for _, k := range b.KnownPeers() {
+		if k.Info.ID == a.me && (k.Status != "Banned" || k.Reason != Abusive || !k.BannedAt.Equal(f.now) || !k.Attempt.IsZero()) {
+			t.Errorf("after a ban %+v", k)
 		}
 	}
 }

@@ -32,8 +32,12 @@ type known struct {
 	reason   Reason    // reason of the ban, if the peer is banned
 	bannedAt time.Time // time of the ban, if the peer is banned
 	seen     time.Time
+	first    time.Time // time at which the peer became known
+	attempt  time.Time // time of the last dial; zero: none
 	trust    trust
 	boot     bool
+	// attemptFailed means that the last dial led to no connection.
+	attemptFailed bool
 }
 
 // trust is the evidence that an address belongs to a peer.
@@ -74,7 +78,7 @@ func (s *peerStore) put(now time.Time, p wire.PeerInfo, t trust) *known {
 		if len(s.peers) >= maxKnownPeers {
 			s.evict()
 		}
-		k = &known{info: p, seen: now}
+		k = &known{info: p, seen: now, first: now}
 		s.peers[p.ID] = k
 	} else if k.info.Addr.IsValid() {
 		delete(s.byAddr, k.info.Addr)
@@ -183,8 +187,16 @@ func (s *peerStore) disconnected(now time.Time, id wire.PeerID, reason Reason) {
 
 // failed records a dial that did not succeed.
 func (s *peerStore) failed(now time.Time, id wire.PeerID) {
+	s.attempted(now, id, true)
 	if k := s.peers[id]; k != nil && k.status != banned {
 		k.status, k.seen = unknown, now
+	}
+}
+
+// attempted records the result of a dial.
+func (s *peerStore) attempted(now time.Time, id wire.PeerID, failed bool) {
+	if k := s.peers[id]; k != nil {
+		k.attempt, k.attemptFailed = now, failed
 	}
 }
 

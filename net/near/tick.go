@@ -92,7 +92,10 @@ type retry struct {
 }
 
 // outbound is an outbound connection that lasted for recentAfter.
-type outbound struct{ peer wire.PeerInfo }
+type outbound struct {
+	peer         wire.PeerInfo
+	since, until time.Time // until: time at which the connection was last seen open
+}
 
 func passed(now, at time.Time) bool { return !now.Before(at) }
 

@@ -87,6 +87,8 @@ type Server struct {
 	last  near.ConnID
 	new   chan opened
 	info  chan chan near.Info
+
+	inspect chan func(*near.PeerManager)
 }
 
 // Tapped is a frame as Tap sees it.
@@ -165,7 +167,7 @@ func newHost(l net.Listener, c near.Config, deliver func(near.Deliver),
 	return &Server{deliver: deliver, verify: verify, node: near.New(c, now),
 		authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
 		events: make(chan posted, maxEvents), verifying: make(chan struct{}, maxVerifying), done: make(chan struct{}),
-		links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}
+		links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info), inspect: make(chan func(*near.PeerManager))}
 }
 
 // Addr returns the address that the server listens on.
@@ -208,6 +210,20 @@ func (h *Server) Info() near.Info {
 		return <-answer
 	case <-h.done:
 		return near.Info{}
+	}
+}
+
+// Inspect calls look with the PeerManager, which look must not change. The server waits for look.
+// After Run has ended, Inspect does nothing.
+func (h *Server) Inspect(look func(*near.PeerManager)) {
+	looked := make(chan struct{})
+	select {
+	case h.inspect <- func(n *near.PeerManager) {
+		defer close(looked)
+		look(n)
+	}:
+		<-looked
+	case <-h.done:
 	}
 }
 
@@ -276,6 +292,9 @@ func (h *Server) loop(ctx context.Context, failed <-chan error) error {
 			h.open(ctx, o)
 		case answer := <-h.info:
 			answer <- h.node.Info()
+			continue
+		case look := <-h.inspect:
+			look(h.node)
 			continue
 		case <-timer.C:
 			h.step(ctx, near.Tick{}, nil)
