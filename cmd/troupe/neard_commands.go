@@ -22,8 +22,8 @@ var unsupported = []struct {
 	{"database", "", "troupe does not use neard's database; it checks and repairs its own at each start (troupe check)"},
 	{"undo-block", "", "blocks cannot be undone; restore an earlier snapshot with troupe snapshot restore"},
 	{"fork-network", "", "to fork a chain use troupe run --fork URL; for a state of your own edit the records in genesis.json before the first run"},
-	{"replay", "", "replay a recorded chain with troupe verify, a transaction with troupe trace"},
-	{"replay-archive", "", "replay a recorded chain with troupe verify, a transaction with troupe trace"},
+	{"replay", "", "apply stored chunks again with troupe view-state apply-range, a transaction with troupe trace"},
+	{"replay-archive", "", "apply stored chunks again with troupe view-state apply-range, a transaction with troupe trace"},
 	{"dump-test-contracts", "", "it is for neard's own tests"},
 	{"dump-epoch-configs", "", "epoch configs are read from epoch_configs/ in the home folder; write the files by hand"},
 }
