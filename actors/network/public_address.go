@@ -12,8 +12,9 @@ import (
 
 // AddressSource finds the IP address under which other nodes see this node.
 type AddressSource interface {
-	// PublicIP returns an IPv4 or an IPv6 address. PublicIP must return soon after ctx has ended.
-	PublicIP(ctx context.Context, ipv4 bool) (netip.Addr, error)
+	// PublicIP returns an address of a family on which the host listens. PublicIP must return soon
+	// after ctx has ended.
+	PublicIP(ctx context.Context) (netip.Addr, error)
 }
 
 // background runs functions on goroutines. ctx ends when the actor stops, which then waits for group.
@@ -118,9 +119,9 @@ func (a *Actor) findAddress(now int64, info *near.Info) {
 		return
 	}
 	if a.address.due(now) {
-		source, self, ipv4 := a.o.Addresses, a.self, a.host.Addr().Addr().Unmap().Is4()
+		source, self := a.o.Addresses, a.self
 		a.background.run(func(ctx context.Context) {
-			ip, err := source.PublicIP(ctx, ipv4)
+			ip, err := source.PublicIP(ctx)
 			self(addressAnswer{a, ip, err})
 		})
 	}

@@ -86,11 +86,9 @@ func TestUnreachableAddressIsReportedOnce(t *testing.T) {
 }
 
 // addressFunc implements AddressSource.
-type addressFunc func(ctx context.Context, ipv4 bool) (netip.Addr, error)
+type addressFunc func(ctx context.Context) (netip.Addr, error)
 
-func (f addressFunc) PublicIP(ctx context.Context, ipv4 bool) (netip.Addr, error) {
-	return f(ctx, ipv4)
-}
+func (f addressFunc) PublicIP(ctx context.Context) (netip.Addr, error) { return f(ctx) }
 
 // awaitAnswer ticks until the actor gets an address, and passes the answer to the actor.
 func awaitAnswer(t *testing.T, a *Actor, notes chan any) addressAnswer {
@@ -122,10 +120,8 @@ func TestValidatorTakesFoundAddress(t *testing.T) {
 	var asked atomic.Int64
 	a, notes := newLoneActorWith(t, func(o *Options, key primitives.SecretKey) {
 		o.Account, o.Key, o.Peer = testnode.Validator, key, primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey()
-		o.Addresses = addressFunc(func(_ context.Context, ipv4 bool) (netip.Addr, error) {
-			if asked.Add(1); !ipv4 {
-				t.Error("asked for an IPv6 address")
-			}
+		o.Addresses = addressFunc(func(context.Context) (netip.Addr, error) {
+			asked.Add(1)
 			return *ip.Load(), nil
 		})
 	})
@@ -182,7 +178,7 @@ func TestFailedQuestionKeepsAddress(t *testing.T) {
 	var fail atomic.Bool
 	a, notes := newLoneActorWith(t, func(o *Options, key primitives.SecretKey) {
 		o.Account, o.Key, o.Peer = testnode.Validator, key, primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey()
-		o.Addresses = addressFunc(func(context.Context, bool) (netip.Addr, error) {
+		o.Addresses = addressFunc(func(context.Context) (netip.Addr, error) {
 			if fail.Load() {
 				return netip.MustParseAddr("127.0.0.9"), errors.New("disagree") // the address beside an error is not used
 			}
@@ -204,7 +200,7 @@ func TestConfiguredProxiesNeedNoQuestion(t *testing.T) {
 	a, _ := newLoneActorWith(t, func(o *Options, key primitives.SecretKey) {
 		o.Account, o.Key = testnode.Validator, key
 		o.Proxies = []wire.PeerAddr{{Addr: netip.MustParseAddrPort("127.0.0.1:1"), PeerID: o.Peer}}
-		o.Addresses = addressFunc(func(context.Context, bool) (netip.Addr, error) { return netip.MustParseAddr("127.0.0.1"), nil })
+		o.Addresses = addressFunc(func(context.Context) (netip.Addr, error) { return netip.MustParseAddr("127.0.0.1"), nil })
 	})
 	a.findAddress(0, &near.Info{})
 	if a.address.asking || !slices.Equal(a.proxies(), a.o.Proxies) {
@@ -217,7 +213,7 @@ func TestStopEndsQuestion(t *testing.T) {
 	began := make(chan struct{})
 	a, _ := newLoneActorWith(t, func(o *Options, key primitives.SecretKey) {
 		o.Account, o.Key = testnode.Validator, key
-		o.Addresses = addressFunc(func(ctx context.Context, _ bool) (netip.Addr, error) {
+		o.Addresses = addressFunc(func(ctx context.Context) (netip.Addr, error) {
 			close(began)
 			<-ctx.Done()
 			return netip.Addr{}, ctx.Err()

@@ -108,12 +108,19 @@ func orNone(n uint64) int {
 	return int(n)
 }
 
+// listensIPv4 returns whether network.addr is an IPv4 address or a name. The listener's address does
+// not show it: for 0.0.0.0, Go opens a socket of both families, whose address is [::].
+func listensIPv4(addr string) bool {
+	at, err := netip.ParseAddrPort(addr)
+	return err != nil || at.Addr().Unmap().Is4()
+}
+
 // stunSource implements network.AddressSource with the STUN servers of the configuration.
 type stunSource struct{ c *config.Network }
 
 // PublicIP implements network.AddressSource.
-func (s stunSource) PublicIP(ctx context.Context, ipv4 bool) (netip.Addr, error) {
-	ip, err := stun.Agreed(ctx, s.c.Stun, ipv4)
+func (s stunSource) PublicIP(ctx context.Context) (netip.Addr, error) {
+	ip, err := stun.Agreed(ctx, s.c.Stun, listensIPv4(s.c.Addr))
 	if err != nil {
 		return netip.Addr{}, err
 	}

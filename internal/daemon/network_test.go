@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/testkit/testnode"
+	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -181,13 +182,29 @@ func TestPublicIPComesFromStunServers(t *testing.T) {
 			_, _ = conn.WriteTo(reply, from)
 		}
 	}()
-	c := &config.Network{Stun: []string{conn.LocalAddr().String()}, AllowPrivate: true}
-	if ip, err := (stunSource{c}).PublicIP(t.Context(), true); err != nil || ip.String() != "127.0.0.1" {
+	c := &config.Network{Addr: "0.0.0.0:24567", Stun: []string{conn.LocalAddr().String()}, AllowPrivate: true}
+	if ip, err := (stunSource{c}).PublicIP(t.Context()); err != nil || ip.String() != "127.0.0.1" {
 		t.Errorf("%v, %v", ip, err)
 	}
 	c.AllowPrivate = false
-	if _, err := (stunSource{c}).PublicIP(t.Context(), true); err == nil || !strings.Contains(err.Error(), "not a public address") {
+	if _, err := (stunSource{c}).PublicIP(t.Context()); err == nil || !strings.Contains(err.Error(), "not a public address") {
 		t.Errorf("a loopback address of a STUN server: %v", err)
+	}
+}
+
+// TestAddressFamilyIsThatOfTheConfig: a node with neard's default address asks for an IPv4 address.
+func TestAddressFamilyIsThatOfTheConfig(t *testing.T) {
+	for addr, want := range map[string]bool{"0.0.0.0:24567": true, ":24567": true, "": true, "10.0.0.1:5": true, "node.example:5": true,
+		"[::ffff:10.0.0.1]:5": true, "[::]:24567": false, "[2001:db8::1]:5": false} {
+		if got := listensIPv4(addr); got != want {
+			t.Errorf("%q: %v, want %v", addr, got, want)
+		}
+	}
+	hm := loaded(t, made(t))
+	if l, err := tcp.Bind("0.0.0.0:0"); err != nil {
+		t.Error(err)
+	} else if _ = l.Close(); !listensIPv4(hm.Config.Network.Addr) {
+		t.Errorf("the default %s (listener %v) is taken for IPv6", hm.Config.Network.Addr, l.Addr())
 	}
 }
 
