@@ -355,8 +355,7 @@ func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 			continue
 		}
 		// Some feeds list the outcomes in an order other than that of execution, or leave some
-		// outcomes out. Then the Merkle path of each outcome proves that outcome. Nothing proves
-		// that the list is complete.
+		// outcomes out. Then the Merkle path of each outcome proves that outcome.
 		return d.checkPaths(where, s, r)
 	}
 	r.Outcomes[s.ID], r.Whole[s.ID] = root, true
@@ -375,7 +374,32 @@ func (d *Document) checkPaths(where string, s *Shard, r *Report) error {
 		seen[o.ID] = true
 	}
 	r.Outcomes[s.ID] = root
+	if inOrder(s.Outcomes) == root {
+		r.Whole[s.ID] = true
+	}
 	return nil
+}
+
+// inOrder returns the root of outcomes in the order of their leaves, which the sides of their paths
+// show. It is the root of the paths only if no outcome is left out.
+func inOrder(list []view.OutcomeProof) primitives.Hash {
+	order := make([]*view.OutcomeProof, len(list))
+	for i := range list {
+		order[i] = &list[i]
+	}
+	slices.SortFunc(order, func(a, b *view.OutcomeProof) int {
+		for i := range min(len(a.Proof), len(b.Proof)) { // from the root down; a sibling on the left means a later leaf
+			if c := cmp.Compare(b.Proof[len(b.Proof)-1-i].Direction, a.Proof[len(a.Proof)-1-i].Direction); c != 0 {
+				return c
+			}
+		}
+		return cmp.Compare(len(a.Proof), len(b.Proof))
+	})
+	leaves := make([]primitives.Hash, len(order))
+	for i, o := range order {
+		leaves[i] = o.LeafHash()
+	}
+	return primitives.MerkleRoot(leaves)
 }
 
 func samePath(a, b primitives.MerklePath) bool {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,6 +167,59 @@ func TestLyingHistoryIsRefused(t *testing.T) {
 			}
 			if c.Height != at || c.Hash != mustParse(t, list[at]).Hash {
 				t.Errorf("the walk is at %d, want %d", c.Height, at)
+			}
+		})
+	}
+}
+
+// TestHistoryWithoutAnOutcomeIsRefused: a feed that leaves out one of a chunk's outcomes is refused,
+// although the paths of the others are right. Another order of the outcomes is accepted.
+func TestHistoryWithoutAnOutcomeIsRefused(t *testing.T) {
+	list, first, last, _ := recorded(t)
+	alter := func(text []byte, how func([]any) []any) []byte { // nil: no shard has two outcomes of receipts
+		var j map[string]any
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if err := d.Decode(&j); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range j["shards"].([]any) {
+			s := s.(map[string]any)
+			if of := s["receipt_execution_outcomes"].([]any); len(of) > 1 {
+				s["receipt_execution_outcomes"] = how(of)
+				out, err := json.Marshal(j)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return out
+			}
+		}
+		return nil
+	}
+	for _, x := range []struct {
+		name string
+		how  func([]any) []any
+		ok   bool
+	}{
+		{"first left out", func(of []any) []any { return of[1:] }, false},
+		{"last left out", func(of []any) []any { return of[:len(of)-1] }, false},
+		{"reversed", func(of []any) []any { slices.Reverse(of); return of }, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			altered, at, n := map[primitives.Height][]byte{}, primitives.Height(0), 0
+			for h, text := range list {
+				altered[h] = text
+				if text := alter(text, x.how); text != nil && h < last && h > first {
+					altered[h], at, n = text, max(at, h), n+1
+				}
+			}
+			if n < 2 {
+				t.Fatalf("%d blocks have a shard with two outcomes of receipts", n)
+			}
+			c := HistoryCheck{Height: last, Hash: mustParse(t, list[last]).Hash}
+			err := CheckHistory(t.Context(), parsed(altered), &c, first, primitives.Hash{}, func() error { return nil })
+			if x.ok && err != nil || !x.ok && (!errors.Is(err, blockdoc.ErrLacks) || c.Height != at) {
+				t.Errorf("at %d of %d: %v", c.Height, at, err)
 			}
 		})
 	}
