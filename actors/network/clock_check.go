@@ -43,11 +43,11 @@ const (
 // result is that the clock may be ahead.
 //
 // Invariants. Only imported blocks count, as a peer cannot forge them: arrived records a time, and
-// imported takes it. Requested blocks do not count, since they are old. Nor does a block whose
-// timestamp is the least that its parent allows: its producer's clock was behind the parent's
-// timestamp, so the timestamp is not the time of that clock. Otherwise a single producer could move
-// all timestamps that follow into the future. Fewer than half of the producers cannot move the median
-// far.
+// imported takes it. Requested blocks do not count, since they are old. A block whose timestamp is
+// the least that its parent allows shows only that its producer's clock was not ahead of that
+// timestamp: its sample is at most zero. Otherwise a single producer could move all timestamps that
+// follow into the future. Without a sample for such a block, the samples would soon be those of that
+// producer alone. So fewer than half of the producers cannot move the median far.
 type clockCheck struct {
 	arrivals map[primitives.Hash]time.Time // first arrival of blocks that are not imported yet
 	order    []primitives.Hash             // keys of arrivals, oldest first
@@ -79,13 +79,14 @@ func (c *clockCheck) imported(hash primitives.Hash, timestamp, parent uint64) {
 	}
 	delete(c.arrivals, hash)
 	c.order = slices.DeleteFunc(c.order, func(h primitives.Hash) bool { return h == hash })
+	early := time.Unix(0, int64(timestamp)).Sub(at.Round(0))
 	if timestamp <= parent+1 {
-		return
+		early = min(early, 0)
 	}
 	if len(c.samples) >= clockSamples {
 		c.samples = slices.Delete(c.samples, 0, 1)
 	}
-	c.samples = append(c.samples, time.Unix(0, int64(timestamp)).Sub(at.Round(0)))
+	c.samples = append(c.samples, early)
 }
 
 // forget removes all samples. The samples of a node that was behind its peers are old.

@@ -73,6 +73,15 @@ func TestClockIsJudgedByBlocks(t *testing.T) {
 			}
 			return 100*second - time.Duration(i-30)*second, 1
 		}, clockAgrees},
+		{"one of fifty producers keeps the chain 110 s ahead", 4000, func(i int) (time.Duration, time.Duration) {
+			if i%50 == 0 {
+				return 110 * second, 50 * second
+			}
+			return 110*second - time.Duration(i%50)*second, 1
+		}, clockAgrees},
+		{"ahead by 10 s, and every second timestamp follows its parent's", 100, func(i int) (time.Duration, time.Duration) {
+			return usual(i) - 10*second, time.Duration(1 + i%2*int(second))
+		}, clockMaybeAhead},
 		{"the clock was corrected", 200, func(i int) (time.Duration, time.Duration) {
 			if i < 140 {
 				return 90 * second, second
