@@ -143,11 +143,11 @@ func bodyOf(b borsh.Appender) wire.Body {
 
 // askParts sends a request for chunk parts. The request goes to the account q.Account, or to a
 // random connected peer that tracks the shard and is high enough. If the account and a peer are
-// possible, q.PreferPeer decides. An old chunk is requested from an archival peer, if there is one,
-// because other nodes have probably deleted it.
+// possible, q.PreferPeer decides. An old chunk is mostly requested from an archival peer, if there is
+// one, because other nodes have probably deleted it.
 func (a *Actor) askParts(q *chunkparts.Ask) {
 	body := &wire.ChunkRequest{ChunkRequest: *q.Request}
-	old := a.sync.IsOld(q.MinHeight)
+	old := a.prefersArchives(q.MinHeight)
 	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] && !old {
 		a.host.Post(near.RouteToAccount{AccountID: q.Account, Body: body})
 		return
@@ -163,6 +163,17 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	case q.Account != "":
 		a.host.Post(near.RouteToAccount{AccountID: q.Account, Body: body})
 	}
+}
+
+// notOldOneIn is the average number of requests for old chunks of which one is sent as if the chunk
+// were new.
+const notOldOneIn = 4
+
+// prefersArchives returns whether to send a request for a chunk only to archival peers. That a peer
+// is archival, and the height of the chain, are only claims of peers. So a peer with false claims
+// does not get every request: else it could keep the chunk away from this node.
+func (a *Actor) prefersArchives(height primitives.Height) bool {
+	return a.sync.IsOld(height) && a.o.Random(notOldOneIn) > 0
 }
 
 // chunkPeers returns the connected peers that probably have a chunk. For an old chunk these are the

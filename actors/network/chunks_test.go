@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/troupe-chain/troupe/chain/blocksync"
 	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
@@ -87,5 +88,38 @@ func TestOldChunksComeFromArchives(t *testing.T) {
 				t.Errorf("%q, want %q", got, x.want)
 			}
 		})
+	}
+}
+
+// emptyChain is a chain without blocks.
+type emptyChain struct{}
+
+func (emptyChain) Tip() blocksync.Ref                { return blocksync.Ref{} }
+func (emptyChain) Headers() (blocksync.Ref, error)   { return blocksync.Ref{}, nil }
+func (emptyChain) Path(int) ([]blocksync.Ref, error) { return nil, nil }
+func (emptyChain) Apart() bool                       { return false }
+func (emptyChain) Has(primitives.Hash) bool          { return false }
+
+// TestFalseArchiveDoesNotGetEveryRequest: a peer that claims to be an archive, and to be at a height
+// at which every chunk is old, gets most requests for chunks, but not all.
+func TestFalseArchiveDoesNotGetEveryRequest(t *testing.T) {
+	draws := 0
+	a := &Actor{o: Options{Random: func(n int) int { draws++; return draws % n }}}
+	a.sync = blocksync.New(emptyChain{}, blocksync.Options{Kept: 100, Random: a.o.Random})
+	if a.prefersArchives(1000) {
+		t.Error("a chunk is old without a peer")
+	}
+	if _, err := a.sync.Step(0, blocksync.Peers{List: []blocksync.Peer{{ID: "liar", Height: 1 << 60, Archival: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	const all = 400
+	archives := 0
+	for range all {
+		if a.prefersArchives(1000) {
+			archives++
+		}
+	}
+	if archives != all-all/notOldOneIn {
+		t.Errorf("%d of %d requests go to archives", archives, all)
 	}
 }
