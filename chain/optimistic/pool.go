@@ -65,9 +65,11 @@ func (p *Pool) Wants(o *primitives.OptimisticBlock) bool {
 }
 
 // AddBlock adds a validated optimistic block. parent is the height of its parent. shards are the
-// shards of its epoch, by shard index. If the pool is full, the lowest optimistic block is dropped.
+// shards of its epoch, by shard index. An optimistic block on a parent below the last final block is
+// dropped, since no block follows it: the producer of a later height could otherwise fill the pool
+// with one for each old block. If the pool is full, the lowest optimistic block is dropped.
 func (p *Pool) AddBlock(o *primitives.OptimisticBlock, parent primitives.Height, shards []primitives.ShardID) {
-	if !p.Wants(o) {
+	if !p.Wants(o) || parent < p.final {
 		return
 	}
 	p.blocks[placeOf(o)] = pooled{o, parent + 1, shards}
@@ -158,6 +160,7 @@ func (p *Pool) drop(height primitives.Height) {
 func (p *Pool) Final(height primitives.Height) {
 	p.drop(height)
 	p.final = max(p.final, height)
+	maps.DeleteFunc(p.blocks, func(_ place, x pooled) bool { return x.created <= p.final })
 	maps.DeleteFunc(p.chunks, func(at place, _ map[primitives.ShardID]*primitives.Chunk) bool { return at.height <= p.final })
 }
 

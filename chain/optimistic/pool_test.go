@@ -154,3 +154,27 @@ func TestFinalBlockEvicts(t *testing.T) {
 		t.Errorf("%d blocks, chunks on %d blocks", blocks, parents)
 	}
 }
+
+// TestOldParentsDoNotFillPool: the producer of a later height can sign an optimistic block on each old
+// block. They do not evict the optimistic block of the next height.
+func TestOldParentsDoNotFillPool(t *testing.T) {
+	p := New(5)
+	for i := range byte(3) {
+		p.AddBlock(block(100+i, 102), primitives.Height(97+i), shards) // not final yet
+	}
+	p.Final(99)
+	next := block(1, 101)
+	p.AddBlock(next, 100, shards)
+	for i := range byte(2 * MaxBlocks) {
+		p.AddBlock(block(200-i, 102), 98-primitives.Height(i), shards)
+	}
+	for _, id := range shards {
+		p.AddChunk(chunk(1, 101, id, 1))
+	}
+	if blocks, _, _ := p.Len(); blocks != 2 {
+		t.Errorf("%d blocks, want that on block 99 and the next one", blocks)
+	}
+	if o, _ := p.Ready(primitives.Hash{1}, 101); o != next {
+		t.Errorf("ready %v, want that of height 101", o)
+	}
+}
