@@ -46,6 +46,9 @@ type latencies struct {
 // maxHops is the largest number of hops that is counted separately.
 const maxHops = 20
 
+// maxLatency bounds latencies, in seconds. Handshakes fail at half this difference of the clocks.
+const maxLatency = 3600
+
 // latencyBounds are the upper bounds of latencies, in seconds.
 var latencyBounds = func() (out [20]float64) {
 	v := 0.0001
@@ -79,7 +82,8 @@ func (c *messageCount) add(size int) {
 }
 
 // arrived counts a routed message for this node. As in neard, the latency has a resolution of one
-// second, and is right only if the clocks of both nodes are.
+// second, and is right only if the clocks of both nodes are. A time that no clock has would hide all
+// other times in the sum: it does not count.
 func (m *Meter) arrived(now time.Time, msg *wire.Routed, tier wire.Tier, fastest bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +93,7 @@ func (m *Meter) arrived(now time.Time, msg *wire.Routed, tier wire.Tier, fastest
 		return
 	}
 	took := now.Unix() - *msg.CreatedAt
-	if (took < 0) != (now.Unix() < *msg.CreatedAt) { // overflow: no real time
+	if overflow := (took < 0) != (now.Unix() < *msg.CreatedAt); overflow || took > maxLatency || took < -maxLatency {
 		return
 	}
 	k := routedLabels{variant, tier, fastest}
