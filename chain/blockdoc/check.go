@@ -29,8 +29,9 @@ type Report struct {
 	// If the computed root equals that header's root, the block that contains the next new chunk
 	// proves the outcomes.
 	Outcomes map[primitives.ShardID]primitives.Hash
-	// Whole contains the shards all of whose outcomes are in the document.
-	Whole map[primitives.ShardID]bool
+	// Complete contains the shards all of whose outcomes are in the document. Whole contains those
+	// whose outcomes are also in the order of execution.
+	Complete, Whole map[primitives.ShardID]bool
 	// Transactions contains the shards whose transactions are proven by the root in the chunk
 	// header. Receipts contains the shards whose receipts are proven by the root in the chunk
 	// header.
@@ -46,7 +47,7 @@ func (d *Document) Check(k Known) (*Report, error) {
 	if err := d.checkBlock(); err != nil {
 		return nil, err
 	}
-	r := &Report{Outcomes: map[primitives.ShardID]primitives.Hash{}, Whole: map[primitives.ShardID]bool{},
+	r := &Report{Outcomes: map[primitives.ShardID]primitives.Hash{}, Complete: map[primitives.ShardID]bool{}, Whole: map[primitives.ShardID]bool{},
 		Transactions: map[primitives.ShardID]bool{}, Receipts: map[primitives.ShardID]bool{}}
 	chunks, at := d.Block.Body.Chunks, 0
 	for i := range d.Shards {
@@ -358,7 +359,7 @@ func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 		// outcomes out. Then the Merkle path of each outcome proves that outcome.
 		return d.checkPaths(where, s, r)
 	}
-	r.Outcomes[s.ID], r.Whole[s.ID] = root, true
+	r.Outcomes[s.ID], r.Complete[s.ID], r.Whole[s.ID] = root, true, true
 	return nil
 }
 
@@ -375,7 +376,7 @@ func (d *Document) checkPaths(where string, s *Shard, r *Report) error {
 	}
 	r.Outcomes[s.ID] = root
 	if inOrder(s.Outcomes) == root {
-		r.Whole[s.ID] = true
+		r.Complete[s.ID] = true
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 		if s == nil || !has {
 			return fmt.Errorf("%w: block %d has a new chunk of shard %d, which the feed does not publish", blockdoc.ErrLacks, h.Height, x.ShardID)
 		}
-		if !r.Whole[x.ShardID] { // their paths prove the others, and that some are missing
+		if !r.Complete[x.ShardID] { // their paths prove the others, and that some are missing
 			return fmt.Errorf("%w: the feed leaves out outcomes of shard %d in block %d", blockdoc.ErrLacks, x.ShardID, h.Height)
 		}
 		switch want, named := roots[x.ShardID]; {
