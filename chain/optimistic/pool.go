@@ -79,11 +79,18 @@ func (p *Pool) AddBlock(o *primitives.OptimisticBlock, parent primitives.Height,
 }
 
 // AddOrphan keeps an optimistic block whose parent is unknown. It replaces an orphan of the same
-// parent and height. If the pool is full, the orphan that was added first is dropped.
+// parent and height. If the pool is full, the first orphan of the height with most orphans is dropped:
+// the producer of a height can sign any number on invented parents.
 func (p *Pool) AddOrphan(o *primitives.OptimisticBlock) {
 	p.orphans = slices.DeleteFunc(p.orphans, func(x *primitives.OptimisticBlock) bool { return placeOf(x) == placeOf(o) })
 	if len(p.orphans) >= MaxOrphans {
-		p.orphans = slices.Delete(p.orphans, 0, 1)
+		of := map[primitives.Height]int{}
+		for _, x := range p.orphans {
+			of[x.Height]++
+		}
+		most := slices.Max(slices.Collect(maps.Values(of)))
+		first := slices.IndexFunc(p.orphans, func(x *primitives.OptimisticBlock) bool { return of[x.Height] == most })
+		p.orphans = slices.Delete(p.orphans, first, first+1)
 	}
 	p.orphans = append(p.orphans, o)
 }

@@ -178,3 +178,20 @@ func TestOldParentsDoNotFillPool(t *testing.T) {
 		t.Errorf("ready %v, want that of height 101", o)
 	}
 }
+
+// TestInventedParentsDoNotEvictOrphan: the producer of a later height can sign optimistic blocks on
+// parents that do not exist. They evict only one another.
+func TestInventedParentsDoNotEvictOrphan(t *testing.T) {
+	p := New(5)
+	next := block(1, 101)
+	p.AddOrphan(next)
+	for i := range byte(5 * MaxOrphans) {
+		p.AddOrphan(block(100+i, 102))
+	}
+	if got := p.TakeOrphans(primitives.Hash{1}); len(got) != 1 || got[0] != next {
+		t.Errorf("orphans on the next parent: %v", got)
+	}
+	if got := p.TakeOrphans(primitives.Hash{100 + 5*MaxOrphans - 1}); len(got) != 1 {
+		t.Errorf("the last orphan was not kept: %v", got)
+	}
+}
