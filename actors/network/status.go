@@ -305,14 +305,14 @@ func appendByLabel(b []byte, name, help string, values map[string]uint64) []byte
 	return b
 }
 
-// appendConnections appends the numbers of T1 and T2 connections by tier and direction.
+// appendConnections appends the numbers of connections by tier and direction.
 func appendConnections(b []byte, i *near.Info) []byte {
 	const name = "near_peer_connections"
 	b = fmt.Appendf(b, "# HELP %s Number of connected peers\n# TYPE %s gauge\n", name, name)
 	for _, t := range []struct {
 		tier  wire.Tier
 		peers []near.PeerState
-	}{{wire.T1, i.T1}, {wire.T2, i.Peers}} {
+	}{{wire.T1, i.T1}, {wire.T2, i.Peers}, {wire.T3, i.T3}} {
 		inbound := 0
 		for k := range t.peers {
 			if t.peers[k].Inbound {

@@ -34,11 +34,12 @@ func TestConnectionsAreCountedByTierAndDirection(t *testing.T) {
 	if got := string(f.Metrics(nil)); strings.Contains(got, "near_peer_connections{") {
 		t.Errorf("a node without a host has\n%s", got)
 	}
-	f.info.Store(&near.Info{T1: []near.PeerState{{Inbound: true}, {Inbound: true}, {}}, Peers: []near.PeerState{{}, {}}})
+	f.info.Store(&near.Info{T1: []near.PeerState{{Inbound: true}, {Inbound: true}, {}}, Peers: []near.PeerState{{}, {}}, T3: []near.PeerState{{Inbound: true}}})
 	got := string(f.Metrics(nil))
 	for _, want := range []string{
 		`near_peer_connections{tier="T1",peer_type="Inbound"} 2`, `near_peer_connections{tier="T1",peer_type="Outbound"} 1`,
 		`near_peer_connections{tier="T2",peer_type="Inbound"} 0`, `near_peer_connections{tier="T2",peer_type="Outbound"} 2`,
+		`near_peer_connections{tier="T3",peer_type="Inbound"} 1`, `near_peer_connections{tier="T3",peer_type="Outbound"} 0`,
 		"near_peer_connections_total 2",
 	} {
 		if !strings.Contains(got, want+"\n") {

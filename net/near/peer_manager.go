@@ -350,6 +350,7 @@ func (n *PeerManager) setValidator(now time.Time, v Validator) {
 type Info struct {
 	Peers     []PeerState // T2 peers
 	T1        []PeerState // T1 peers
+	T3        []PeerState // T3 peers
 	Producers []*wire.Announcement
 	Reachable int
 	Public    netip.AddrPort
@@ -405,6 +406,9 @@ func (n *PeerManager) Info() Info {
 	}
 	for _, c := range n.sorted(wire.T1) {
 		i.T1 = append(i.T1, c.state())
+	}
+	for _, c := range n.sorted(wire.T3) {
+		i.T3 = append(i.T3, c.state())
 	}
 	return i
 }

@@ -700,6 +700,9 @@ func TestStateResponsesOutlastDialling(t *testing.T) {
 	f.run(time.Second)
 	f.step(host, answer(3))
 	f.run(time.Second)
+	if a, h := asker.Info().T3, host.Info().T3; len(a) != 1 || !a[0].Inbound || len(h) != 1 || h[0].Inbound {
+		t.Errorf("T3 connections %+v and %+v, want the one that the host dialled", a, h)
+	}
 	if n := len(asker.delivered); n != 4 || asker.delivered[0].Tier != wire.T3 {
 		t.Errorf("%d answers arrive: %+v", n, asker.delivered)
 	}
