@@ -32,7 +32,8 @@ import (
 //     wait would never make a block. A later block that is older than that moment shows that this
 //     node was only cut off. Then the key waits again.
 //   - A key that has signed here waits again if this node was without it for standstill or longer
-//     and the chain has grown by KeyWait.Blocks in this time. The key may have been elsewhere.
+//     and the chain has grown by KeyWait.Blocks in this time. The key may have been elsewhere. This
+//     also holds for a process that was paused for so long.
 //
 // The last rule also meets a validator that was only down for so long. It costs nothing: after an
 // epoch without the validator, the network has removed it, and its seat comes back later than the
@@ -312,6 +313,21 @@ func (n *Node) keepSigning(r *keyRecord, at *primitives.BlockHeader) bool {
 	n.waiting = KeyWaiting{Key: r.key, Left: n.keyWait.Blocks}
 	n.save()
 	return false
+}
+
+// maxPause is the maximum time in ns between two steps of a process that runs. Steps are at most
+// housekeeping apart, unless one takes long.
+const maxPause = 60 * 1000 * ms
+
+// resumeKey is called before a step that comes after a pause of the process. The node must first hear
+// whether the chain has moved on. So the time of the pause does not count as a standstill, and after a
+// long pause a key that may sign is treated as after a restart.
+func (n *Node) resumeKey(pause int64) {
+	n.stillSince += pause
+	rule := n.keyWait
+	if n.public != "" && n.head != nil && rule.Blocks > 0 && rule.From == 0 && pause >= rule.standstill() {
+		n.rekey(KeyChanged{Key: n.held, Wait: rule})
+	}
 }
 
 // watchKey ends the wait of a key on a chain that stands still, and records from time to time that

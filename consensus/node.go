@@ -392,8 +392,12 @@ func (n *Node) Step(now int64, ev Event) Out {
 }
 
 func (n *Node) step(now int64, what func()) Out {
+	pause := now - n.now
 	n.now, n.out = now, new(Out)
 	if n.fatal == nil {
+		if pause > maxPause {
+			n.resumeKey(pause)
+		}
 		what()
 		n.advance()
 	}

@@ -85,3 +85,46 @@ func TestKeyOfCutOffNodeWaitsAgain(t *testing.T) {
 		t.Errorf("still waits: %+v", alone.waiting())
 	}
 }
+
+// TestKeyWaitsAfterPause: a process that was paused for long does not sign when it goes on, because its
+// key may have signed elsewhere meanwhile, and the pause does not mean that the chain stands still.
+func TestKeyWaitsAfterPause(t *testing.T) {
+	for _, fresh := range []bool{false, true} { // whether the key waits before the pause
+		w := newFaultlessWorld(t, 3, func(s *Scenario) { s.Load = 0 })
+		paused := w.nodes[3]
+		paused.renew(t)
+		if !fresh {
+			w.reach(t, 4+3*twinWait)
+		}
+		if (paused.waiting().Key != "") != fresh {
+			t.Fatalf("before the pause: wait %+v", paused.waiting())
+		}
+		core := paused.core
+		paused.core = nil
+		w.pass(t, 20*second)
+		grown := w.nodes[0].engine.Head().Height()
+		for _, n := range w.nodes[:3] { // three nodes that do not run save time
+			n.stop()
+		}
+		w.after(590*second, func() {})
+		w.pass(t, 590*second)
+		paused.core = core
+		paused.step(paused.life, consensus.Tick{})
+		if at := paused.engine.Head().Height(); at+twinWait > grown || paused.waiting().Key == "" {
+			t.Errorf("waited before: %v; after the pause: head %d of %d, wait %+v", fresh, at, grown, paused.waiting())
+		}
+		for _, n := range w.nodes[:3] {
+			if err := n.start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.pass(t, 4*second)
+		if at := paused.engine.Head().Height(); at < grown || paused.waiting().Key == "" {
+			t.Errorf("waited before: %v; head %d of %d, wait %+v", fresh, at, grown, paused.waiting())
+		}
+		w.reach(t, grown+3*twinWait)
+		if paused.waiting().Key != "" {
+			t.Errorf("waited before: %v; still waits: %+v", fresh, paused.waiting())
+		}
+	}
+}
