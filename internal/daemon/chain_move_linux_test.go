@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/actors/validator"
+	"github.com/troupe-chain/troupe/chain/blocksync"
 	"github.com/troupe-chain/troupe/consensus"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/storage"
@@ -265,8 +266,9 @@ func TestChainInMountPointIsReplaced(t *testing.T) {
 		}
 		h := joined(t, dir, "")
 		defer stop(t, h)
-		if n, below, err := h.stateSyncLimits(h.home); n == 0 || below != 0 || err != nil {
-			t.Errorf("the node never uses state sync, error %v", err)
+		var o blocksync.Options
+		if err := h.limitSync(h.home, &o); o.Horizon == 0 || o.ProofBelow != 0 || err != nil {
+			t.Errorf("the node never uses state sync: %+v, %v", o, err)
 		}
 	})
 }

@@ -363,7 +363,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 			no.Mode = production.Interval
 		}
 		sync := &no.Network.Sync
-		if sync.Horizon, sync.ProofBelow, err = h.stateSyncLimits(hm); err != nil {
+		if err := h.limitSync(hm, sync); err != nil {
 			return err
 		}
 		if o.Restarts && sync.Horizon > 0 {

@@ -79,7 +79,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	h.front = &network.Status{Meter: nc.Meter, MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0 || h.Engine.GenesisOnly(), Log: h.log, FirstMet: h.onFirstPeer}
 	o := &network.Options{
 		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
-		Sync:     blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds(), Kept: primitives.Height(hm.Config.GCEpochsToKeep * hm.Genesis.EpochLength)},
+		Sync:     blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
 		States:   statesync.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
 		Route:    network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
 		Listener: &peerListener{h: h, c: nc, transport: c.Transport, l: l, over: over},

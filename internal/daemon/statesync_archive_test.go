@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/chain/blocksync"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/viewstate"
@@ -68,6 +69,15 @@ func TestArchiveBeginsByStateSync(t *testing.T) {
 	b, c = open(dirB, true), open(dirC, false)
 	caughtUp(b)
 	caughtUp(c)
+	for _, x := range []struct {
+		h    *Daemon
+		want primitives.Height
+	}{{b, 3 * epoch}, {c, 0}} { // old blocks come from archival peers only if the node needs them
+		var o blocksync.Options
+		if err := x.h.limitSync(x.h.home, &o); err != nil || o.Kept != x.want || o.Horizon == 0 {
+			t.Errorf("%+v, %v; want %d blocks kept", o, err, x.want)
+		}
+	}
 	first := b.Engine.Store().Tip().Tail
 	if first < 6*epoch {
 		t.Fatalf("the archive begins at %d", first)
@@ -171,16 +181,16 @@ func TestWhereAnArchiveBegins(t *testing.T) {
 				return
 			}
 			defer stop(t, h)
-			horizon, below, err := h.stateSyncLimits(hm)
-			if err != nil {
+			var o blocksync.Options
+			if err := h.limitSync(hm, &o); err != nil {
 				t.Fatal(err)
 			}
 			got := "blocks"
-			if horizon > 0 && below == h.Engine.Chain().Height+1 {
+			if o.Horizon > 0 && o.ProofBelow == h.Engine.Chain().Height+1 {
 				got = "sync"
 			}
 			if got != x.want || (h.bootstrap != nil) != (got == "sync") {
-				t.Errorf("the node begins by %s, horizon %d below %d, want %s", got, horizon, below, x.want)
+				t.Errorf("the node begins by %s, %+v, want %s", got, o, x.want)
 			}
 		})
 	}

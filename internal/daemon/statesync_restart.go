@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/blocksync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
@@ -297,28 +298,33 @@ func (a *bootstrapFolder) stop() {
 	a.end()
 }
 
-// stateSyncLimits returns the number of blocks that a node must be behind before it uses state sync,
-// and the height of the head from which on it does not use it. A horizon of 0 means that the node
-// never uses state sync; a height of 0, at any height. An archival node has such a height, so that
-// state sync never replaces its blocks. Error: the error of needsStateSync.
-func (h *Daemon) stateSyncLimits(hm *home.Home) (horizon, below primitives.Height, err error) {
+// limitSync sets the options that say when the node uses state sync. A horizon of 0 means that it
+// never does. An archival node uses it only below a height, so that state sync never replaces its
+// blocks. A node that needs every block requests old ones from archival peers, as nearcore's archival
+// nodes do. Other nodes never need such blocks, and a peer that claims to be an archive and a false
+// height must not attract their requests. Error: the error of needsStateSync.
+func (h *Daemon) limitSync(hm *home.Home, o *blocksync.Options) error {
 	if h.fork != nil {
-		return 0, 0, nil
+		return nil
 	}
 	why := h.stateSyncObstacle(hm)
 	if err := h.needsStateSync(why); err != nil {
-		return 0, 0, err
+		return err
+	}
+	if why != "" || hm.Config.Archive {
+		o.Kept = primitives.Height(hm.Config.GCEpochsToKeep * hm.Genesis.EpochLength)
 	}
 	if why != "" {
 		if !hm.Config.Archive && hm.Config.Network.HorizonEpochs > 0 {
 			h.log.Warnf("this node does not use state sync but downloads every block: %s", why)
 		}
-		return 0, 0, nil
+		return nil
 	}
+	o.Horizon = primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength)
 	if hm.Config.Archive {
-		below = h.Engine.Chain().Height + 1
+		o.ProofBelow = h.Engine.Chain().Height + 1
 	}
-	return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength), below, nil
+	return nil
 }
 
 // needsStateSync returns an error if the chain can begin only by state sync, which the node does
