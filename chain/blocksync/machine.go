@@ -27,6 +27,7 @@ type Machine struct {
 	tip           primitives.Height
 	tipMovedAt    int64 // time at which tip last changed
 	best          primitives.Height
+	likely        primitives.Height // highest height that a believed peer without strikes claims
 }
 
 // peer is the state of one connected peer.
@@ -398,11 +399,14 @@ func (m *Machine) sorted() []*blockRequest {
 // updateSyncing determines whether the node is behind. For a gap of at most Eager blocks,
 // updateSyncing first waits for gossip for Patience.
 func (m *Machine) updateSyncing(now int64) {
-	m.best = 0
+	m.best, m.likely = 0, 0
 	was, believed := m.active || m.stuck, false
 	for _, p := range m.peers {
 		if now >= p.distrustedUntil {
 			m.best, believed = max(m.best, p.height), true
+			if p.strikes == 0 {
+				m.likely = max(m.likely, p.height)
+			}
 		}
 	}
 	switch {
@@ -541,9 +545,10 @@ func (m *Machine) requestPath() error {
 }
 
 // IsOld returns whether peers that are no archives have probably deleted a block: it is more than
-// Options.Kept below the highest claimed height. A height of 0 means an unknown height.
+// Options.Kept below the highest height that a peer without strikes claims. A height of 0 means an
+// unknown height.
 func (m *Machine) IsOld(height primitives.Height) bool {
-	return m.o.Kept != 0 && height != 0 && height+m.o.Kept < m.best
+	return m.o.Kept != 0 && height != 0 && height+m.o.Kept < m.likely
 }
 
 // askBlocks sends each request that is due to the eligible peer with the fewest requests in flight.

@@ -246,6 +246,29 @@ func TestOldBlocksComeFromArchives(t *testing.T) {
 	}
 }
 
+// TestFalseHeightMakesNoBlockOldForLong: a peer that claims to be an archive and a false height, and
+// sends no headers, makes recent blocks old only until its first strike.
+func TestFalseHeightMakesNoBlockOldForLong(t *testing.T) {
+	t.Parallel()
+	a, liar := honest(), &simPeer{archival: true}
+	w := newWorld(t, 5, 1000, a, liar)
+	w.tip, w.headers = 1000, 1000
+	w.m = New(w, Options{Random: w.rng.Intn, Kept: 200})
+	old := 0
+	for ; w.now < 300_000; w.now += 100 {
+		list := []Peer{{ID: a.id, Height: 1000}}
+		if !w.banned[liar.id] {
+			list = append(list, Peer{ID: liar.id, Height: 1 << 40, Archival: true})
+		}
+		if w.step(Peers{list}); w.m.IsOld(1001) {
+			old++
+		}
+	}
+	if old > 100 || !w.banned[liar.id] {
+		t.Errorf("recent blocks were old for %d ms; banned: %v", old*100, w.banned)
+	}
+}
+
 func honest() *simPeer { return &simPeer{delay: 30, headers: 512, blocks: true} }
 
 // TestNodeReachesEndOfChain: with honest peers a node reaches the end of the chain. It requests
