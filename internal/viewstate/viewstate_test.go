@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/storage"
@@ -155,6 +156,29 @@ func TestAppliedRangeAgrees(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := Run(ctx, s, &Request{Apply: &ApplyRequest{}}, &printed{stop: cancel}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// lacking is a chain from which one block is missing.
+type lacking struct {
+	Blocks
+	hash primitives.Hash
+}
+
+func (l lacking) Block(r view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
+	if r.Hash == l.hash {
+		return "", nil, &view.LookupError{Kind: view.ErrUnknownBlock, Hash: r.Hash}
+	}
+	return l.Blocks.Block(r)
+}
+
+// TestMissingBlockIsAnError: apply-range passes over blocks without a body only below the blocks with
+// states.
+func TestMissingBlockIsAnError(t *testing.T) {
+	c, s := made(t, &fixedVM{gas: 10_000_000_000})
+	s.Blocks = lacking{s.Blocks, mustHash(t, c, 2)}
+	if err := Run(t.Context(), s, &Request{Apply: &ApplyRequest{}}, new(printed)); !errors.As(err, new(*view.LookupError)) {
+		t.Errorf("%v", err)
 	}
 }
 
