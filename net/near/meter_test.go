@@ -109,8 +109,11 @@ func TestFirstCopyOfRoutedMessageIsFound(t *testing.T) {
 	if !r.isFirst(one) || r.isFirst(one) {
 		t.Error("the second copy is not recognised")
 	}
-	if bare := one.Bare(); !r.isFirst(bare) || !r.isFirst(bare) {
-		t.Error("a message without a signature has copies")
+	bare := one.Bare()
+	for range 2 {
+		if !r.isFirst(bare) {
+			t.Error("a message without a signature has copies")
+		}
 	}
 	for i := range maxRecentRouted {
 		m := *one
