@@ -94,6 +94,11 @@ const (
 // as invalid nor bans its sender (chain/chain/src/chain.rs:741, 2425 at f0c7706f1).
 var ErrHeightAhead = errors.New("the height is too far above the head")
 
+// ErrRepeatedChunk is joined to InvalidChunk if a chunk header that is not new differs from the
+// parent's header of that shard. nearcore finds this only after it has relayed the block
+// (chain/chain/src/chain.rs validate_chunk_headers).
+var ErrRepeatedChunk = errors.New("the repeated chunk is not the parent's")
+
 // OfOutcome returns whether an error of ValidateChunk means that the chunk header's results of the
 // shard's previous chunk differ from the results that this node computed. The inputs determine the
 // results. So either this node or the chunk producer computed wrong results.

@@ -365,7 +365,7 @@ func validateChunkHeaders(b *primitives.Block, j *ValidationContext) error {
 		if c.HeightIncluded != b.Header.Height {
 			prev := j.PrevChunks[i]
 			if c.HeightIncluded != prev.HeightIncluded || c.ChunkHash() != prev.ChunkHash() || c.Signature != prev.Signature {
-				return invalidf(InvalidChunk, "at shard index %d the repeated chunk is not the parent's", i)
+				return invalidf(InvalidChunk, "at shard index %d: %w", i, ErrRepeatedChunk)
 			}
 			continue
 		}

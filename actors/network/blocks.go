@@ -77,7 +77,7 @@ func (a *Actor) noteArrival(hash primitives.Hash, height primitives.Height) {
 
 // refused bans a peer that sent a forged copy of a block. It also bans a peer that sent more
 // invalid blocks than an honest peer relays unchecked. It bans no peer for invalid chunks, because
-// honest peers relay blocks before they execute them.
+// honest peers relay blocks before they execute them, nor for the faults of checkedAfterRelay.
 func (a *Actor) refused(m *messages.BlockRefused) {
 	from, bare := peerOf(m.From), false
 	for _, e := range [...]chain.Invalid{chain.InvalidSignature, chain.InvalidBodyHash, chain.InvalidHeaderVersion,
@@ -88,7 +88,7 @@ func (a *Actor) refused(m *messages.BlockRefused) {
 	a.step(blocksync.Refused{Hash: m.Hash, From: from, Copy: bare})
 	if bare && from != "" && engine.VerdictOf(m.Err) == engine.VerdictInvalid {
 		a.ban(from, near.BadBlockHeader)
-	} else if from != "" && errors.Is(m.Err, engine.ErrGossipCheck) &&
+	} else if from != "" && errors.Is(m.Err, engine.ErrGossipCheck) && !isCheckedAfterRelay(m.Err) &&
 		engine.VerdictOf(m.Err) == engine.VerdictInvalid && a.badBlocks.tooMany(from, m.Height, m.Hash,
 		a.o.Engine.Tip().Height()) {
 		a.ban(from, near.BadBlockHeader)

@@ -1,11 +1,25 @@
 package network
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
+
+// checkedAfterRelay are the faults of blocks that neard relays, because neard finds these faults only
+// after it has broadcast the block (nearcore chain/chain/src/chain.rs preprocess_block). A peer is
+// not banned for such blocks, however many the producer of a height signs. blockLimits bounds them.
+var checkedAfterRelay = []error{chain.InvalidRandomness, chain.InvalidGasPrice, chain.InvalidTotalSupply,
+	chain.InvalidShardSplit, chain.InvalidValidatorProposals, chain.ErrRepeatedChunk,
+	chain.InvalidChunkEndorsement, chain.InvalidEndorsementBitmap}
+
+// isCheckedAfterRelay returns whether an honest neard may have relayed a block with this error.
+func isCheckedAfterRelay(err error) bool {
+	return slices.ContainsFunc(checkedAfterRelay, func(fault error) bool { return errors.Is(err, fault) })
+}
 
 // Limits of invalid blocks (engine.ErrGossipCheck) of one peer. An honest peer relays blocks by
 // gossip before it checks them: the first block of each height up to relayWindow above its tip, and

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -53,6 +55,25 @@ func TestOnlyRepeatedInvalidBlocksBanPeer(t *testing.T) {
 	}
 	if len(w.of) != maxBadPeers || len(w.order) != maxBadPeers {
 		t.Errorf("%d peers are remembered", len(w.of))
+	}
+}
+
+// TestPeersMayRelayWhatNeardChecksLate: neard relays each block whose fault it finds only later. The
+// producer of a height can sign any number of such blocks, and no relay is banned for them.
+func TestPeersMayRelayWhatNeardChecksLate(t *testing.T) {
+	late := func(err error) bool {
+		return isCheckedAfterRelay(fmt.Errorf("%w: %w", engine.ErrGossipCheck, err))
+	}
+	for _, err := range []error{chain.InvalidShardSplit, fmt.Errorf("%w: shard index 0", chain.InvalidEndorsementBitmap),
+		chain.InvalidGasPrice, fmt.Errorf("%w: at shard index 1: %w", chain.InvalidChunk, chain.ErrRepeatedChunk)} {
+		if !late(err) {
+			t.Errorf("a relay is banned for %v", err)
+		}
+	}
+	for _, err := range []error{chain.InvalidChunk, chain.InvalidApprovals, chain.InvalidProtocolVersion, chain.InvalidBlockOrdinal} {
+		if late(err) {
+			t.Errorf("a peer may relay any number of blocks with %v", err)
+		}
 	}
 }
 
