@@ -19,7 +19,10 @@ import (
 // blocks.
 func TestLateChunkOnlyValidatorJoinsMixedNetwork(t *testing.T) {
 	const makers, shards, epoch, epochs = 4, 4, 90, 3
-	b := newMixedCluster(t, makers+1, 2, shards, epoch, func(s nodeHome) { makeChunkOnly(t, s, makers, epoch) })
+	b := newMixedCluster(t, makers+1, 2, shards, epoch, func(s nodeHome) {
+		makeChunkOnly(t, s, makers, epoch)
+		change(t, filepath.Join(s.home, "config.json"), func(c object) { c.at("consensus")["min_num_peers"] = makers - 1 }) // neards wait for so many
+	})
 	b.p[makers].stop(syscall.SIGKILL)
 	if err := os.RemoveAll(filepath.Join(b.homes[makers].home, "data")); err != nil {
 		t.Fatal(err)

@@ -235,16 +235,24 @@ func (b *mixedCluster) run(blocks int, events func(from uint64)) {
 	b.missedBy(from+1, to)
 	var end head
 	b.p[0].get("block", map[string]any{"finality": "final"}, &end)
+	lost := 0
 	for i, p := range b.p[1:] {
 		cmp := &comparison{a: b.p[0], b: p}
 		p.reaches(end.Header.Height, time.Minute)
 		cmp.blocks(t, int(max(from, end.Header.Height-min(end.Header.Height, 200))), int(end.Header.Height), b.shards)
 		for _, c := range clients {
 			for k := 0; k < len(c.list); k += 1 + len(c.list)/5 {
+				if events != nil && b.lost(c.list[k]) {
+					lost++
+					continue
+				}
 				cmp.transaction(t, c.list[k].hash, string(c.list[k].sender), end.Header.Hash)
 			}
 		}
 		t.Logf("%s 0 and %s %d: %d requests, %d the same byte for byte, %d proofs of a neard untrue", b.kind(0), b.kind(i+1), i+1, cmp.asked, cmp.equal, cmp.untrue)
+	}
+	if lost > len(b.p) { // at most one of the sampled ones, asked once for each other node
+		t.Errorf("%d of the sampled transactions are unknown to %s 0", lost, b.kind(0))
 	}
 	if b.light > 0 {
 		if _, epochs := b.lightClient(trusted.Header.Hash, clients[0].list); epochs < b.light {
@@ -256,6 +264,22 @@ func (b *mixedCluster) run(blocks int, events func(from uint64)) {
 			t.Errorf("neard %d logged %d complaints, want 0: %s", i, len(list), strings.Join(list[:min(len(list), 5)], "\n"))
 		}
 	}
+}
+
+// lost returns whether the first node does not know a transaction that it accepted. A neard forwards
+// a transaction once and drops it if the producer is not reachable (chain/network
+// "dropping signed message", PeerUnreachable), for example because the test has killed it.
+func (b *mixedCluster) lost(tx sent) bool {
+	b.t.Helper()
+	r, err := b.p[0].call("tx", map[string]any{"tx_hash": tx.hash, "sender_account_id": string(tx.sender), "wait_until": "NONE"})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if r.Error == nil || r.Error.Cause.Name != "UNKNOWN_TRANSACTION" && r.Error.Cause.Name != "TIMEOUT_ERROR" {
+		return false
+	}
+	b.t.Logf("%s 0 lost transaction %s", b.kind(0), tx.hash)
+	return true
 }
 
 // layouts logs the heights at which the number of shards changed, and returns them.
