@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ValidateForGossip runs the checks that nearcore runs before it rebroadcasts a block
-// (chain/client/src/client.rs verify_and_rebroadcast_block): everything except the contents of
-// chunks. So this node relays no block for which a peer would ban this node. If a block has passed,
-// BeginImport does not repeat its signature and VRF checks.
+// ValidateForGossip checks everything in a block except the contents of chunks. nearcore checks less
+// before it rebroadcasts a block (chain/client/src/client.rs verify_and_rebroadcast_block). So this
+// node relays no block for which a peer would ban this node. If a block has passed, BeginImport does
+// not repeat its signature and VRF checks.
 //
 // ValidateForGossip returns ErrOrphan if the parent is unknown or evicted, or if the block is not
 // above the final block. ValidateForGossip does not check that the block descends from the final

@@ -24,12 +24,11 @@ var packages = map[string]bool{
 	"prep":           true, "primitives": true, "producer": true, "production": true, "prom": true,
 	"recipes": true, "refmodel": true, "replay": true, "replica": true, "rpc": true,
 	"sandbox": true, "sched": true, "session": true, "shard": true, "signature": true, "sim": true, "sstable": true,
-	"state": true, "statesync": true, "storage": true, "stream": true, "stun": true,
-	"subscriptions": true,
-	"system":        true, "tcp": true, "testnode": true, "testutil": true, "top": true, "trace": true, "trie": true,
+	"state": true, "statesync": true, "storage": true, "stream": true, "stun": true, "subscriptions": true,
+	"system": true, "tcp": true, "testnode": true, "testutil": true, "top": true, "trace": true, "trie": true,
 	"txlog": true, "txpool": true, "txscript": true, "txstatus": true, "txtext": true, "txtracker": true,
-	"validator": true, "verify": true, "view": true, "viewpool": true, "viewstate": true, "vm": true, "waiter": true, "wasmasm": true,
-	"wire": true, "workload": true,
+	"validator": true, "verify": true, "view": true, "viewpool": true, "viewstate": true,
+	"vm": true, "waiter": true, "wasmasm": true, "wire": true, "workload": true,
 }
 
 // reason returns the text of an error for clients. reason removes the package names at the

@@ -11,7 +11,8 @@ import (
 
 // checkedAfterRelay are the faults of blocks that neard relays, because neard finds these faults only
 // after it has broadcast the block (nearcore chain/chain/src/chain.rs preprocess_block). A peer is
-// not banned for such blocks, however many the producer of a height signs. blockLimits bounds them.
+// not banned for such blocks, however many the producer of a height signs. Actor.admits and, for
+// gossip, Actor.relaysGossip bound how many of one height are checked.
 var checkedAfterRelay = []error{chain.InvalidRandomness, chain.InvalidGasPrice, chain.InvalidTotalSupply,
 	chain.InvalidShardSplit, chain.InvalidValidatorProposals, chain.ErrRepeatedChunk,
 	chain.InvalidChunkEndorsement, chain.InvalidEndorsementBitmap}

@@ -43,7 +43,8 @@ type HistoryCheck struct {
 func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis primitives.Hash) error {
 	h := d.Block.Header
 	if d.Hash != c.Hash {
-		return &blockdoc.MismatchError{Where: "block", Err: fmt.Errorf("at height %d the feed has block %v, but the chain has %v", h.Height, d.Hash, c.Hash)}
+		return &blockdoc.MismatchError{Where: "block",
+			Err: fmt.Errorf("at height %d the feed has block %v, but the chain has %v", h.Height, d.Hash, c.Hash)}
 	}
 	roots := map[primitives.ShardID]primitives.Hash{}
 	var ids []primitives.ShardID
@@ -72,7 +73,9 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 		case !named:
 			unproven += len(s.Outcomes)
 		case got != want:
-			return &blockdoc.MismatchError{Where: "outcomes", Err: fmt.Errorf("those of shard %d in block %d have the root %v, but the next chunk names %v", x.ShardID, h.Height, got, want)}
+			return &blockdoc.MismatchError{Where: "outcomes",
+				Err: fmt.Errorf("those of shard %d in block %d have the root %v, but the next chunk names %v",
+					x.ShardID, h.Height, got, want)}
 		default:
 			proven += len(s.Outcomes)
 		}
@@ -97,7 +100,9 @@ const (
 
 // CheckHistory fetches and verifies blocks from the place of c down to the height to, or to the block
 // above the genesis. It calls each after each block.
-func CheckHistory(ctx context.Context, s Source, c *HistoryCheck, to primitives.Height, genesis primitives.Hash, each func() error) error {
+func CheckHistory(
+	ctx context.Context, s Source, c *HistoryCheck, to primitives.Height, genesis primitives.Hash, each func() error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ahead := map[primitives.Height]chan fetched{}
