@@ -105,12 +105,14 @@ type arrival struct {
 // other benchmarks cannot run it any more.
 func RunArrival(ctx context.Context, o ArrivalOptions) (_ *ArrivalReport, err error) {
 	if o.Kills < 0 || o.Kills > 1000 || o.Looks < 1 || o.BlockTime < time.Millisecond {
-		return nil, fmt.Errorf("bench: %d kills, %d accounts to compare, a block each %v: must be 0 to 1000, at least 1, and at least 1 ms", o.Kills, o.Looks, o.BlockTime)
+		return nil, fmt.Errorf("bench: %d kills, %d accounts to compare, a block each %v: must be 0 to 1000, at least 1, and at least 1 ms",
+			o.Kills, o.Looks, o.BlockTime)
 	}
 	if o.Progress == nil {
 		o.Progress = func(float64, string) {}
 	}
-	a := &arrival{o: &o, r: &ArrivalReport{Command: "bench arrival", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}}
+	a := &arrival{o: &o, r: &ArrivalReport{Command: "bench arrival", Time: time.Now().UTC().Format(time.RFC3339),
+		Commit: o.Commit, Machine: ThisMachine(), Options: o}}
 	if a.at, err = readState(o.State); err != nil {
 		return nil, err
 	}
@@ -176,7 +178,8 @@ func (a *arrival) makeHome(dir string) error {
 		return err
 	}
 	if n.base != a.at.Genesis {
-		err = fmt.Errorf("bench: the genesis block is %v, that of %s is %v: bench state of another version made it", n.base, a.o.State, a.at.Genesis)
+		err = fmt.Errorf("bench: the genesis block is %v, that of %s is %v: bench state of another version made it",
+			n.base, a.o.State, a.at.Genesis)
 	}
 	return errors.Join(err, n.stop())
 }
@@ -375,18 +378,23 @@ func (r *ArrivalReport) WriteText(w io.Writer) error {
 	x, l := &r.Result, &r.Limits
 	gb := func(n uint64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
 	use := func(u *Use) string {
-		return fmt.Sprintf("%.0f s of processor, at most %s resident, read %s from the disk, wrote %s", u.CPUSeconds, gb(u.Peak), gb(u.Read), gb(u.Written))
+		return fmt.Sprintf("%.0f s of processor, at most %s resident, read %s from the disk, wrote %s",
+			u.CPUSeconds, gb(u.Peak), gb(u.Read), gb(u.Written))
 	}
 	return writeLines(w, [][2]string{
 		{"machine", fmt.Sprintf("%s, %d cores, %s, %s, load %s", r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Machine.Go, r.Machine.Load)},
 		{"commit", r.Commit},
 		{"limits", fmt.Sprintf("disk writes %.0f MB/s, reads %.0f MB/s; loopback %.0f MB/s", l.DiskWrite/1e6, l.DiskRead/1e6, l.Loopback/1e6)},
 		{"giver", fmt.Sprintf("%d accounts, %s on disk; history made in %.0f s", x.Accounts, gb(x.GiverDisk), x.HistorySeconds)}, {},
-		{"arrival", fmt.Sprintf("%.0f s with %d kills: %.0f s until all %d parts were there, %.0f s more until it followed", x.Seconds, len(x.KilledAt), x.SyncSeconds, x.Parts, x.StartSeconds)},
-		{"", fmt.Sprintf("received %s, %.1f MB/s; on disk %s; killed at the shares %.2f", gb(x.Received), float64(x.Received)/x.SyncSeconds/1e6, gb(x.Disk), x.KilledAt)},
-		{"shares", fmt.Sprintf("%.0f %% of the requests that one host allows, %.1f %% of loopback, %.0f %% of the disk's writes, %.0f %% of its reads", x.OfHost*100, x.OfLoopback*100, x.OfDiskWrite*100, x.OfDiskRead*100)},
+		{"arrival", fmt.Sprintf("%.0f s with %d kills: %.0f s until all %d parts were there, %.0f s more until it followed",
+			x.Seconds, len(x.KilledAt), x.SyncSeconds, x.Parts, x.StartSeconds)},
+		{"", fmt.Sprintf("received %s, %.1f MB/s; on disk %s; killed at the shares %.2f",
+			gb(x.Received), float64(x.Received)/x.SyncSeconds/1e6, gb(x.Disk), x.KilledAt)},
+		{"shares", fmt.Sprintf("%.0f %% of the requests that one host allows, %.1f %% of loopback, "+
+			"%.0f %% of the disk's writes, %.0f %% of its reads", x.OfHost*100, x.OfLoopback*100, x.OfDiskWrite*100, x.OfDiskRead*100)},
 		{"arriving", use(&x.Arriving)},
 		{"giver", use(&x.Giver)},
-		{"reads", fmt.Sprintf("view_account of %d cold accounts, equal at both: p50 %.2f ms at the giver, %.2f ms at the arrived node, p99 %.2f ms", r.Options.Looks, x.GiverP50*1e3, x.ArrivedP50*1e3, x.ArrivedP99*1e3)},
+		{"reads", fmt.Sprintf("view_account of %d cold accounts, equal at both: p50 %.2f ms at the giver, "+
+			"%.2f ms at the arrived node, p99 %.2f ms", r.Options.Looks, x.GiverP50*1e3, x.ArrivedP50*1e3, x.ArrivedP99*1e3)},
 	})
 }

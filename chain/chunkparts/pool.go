@@ -276,7 +276,8 @@ func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader, claimed
 		return e
 	}
 	at, _ := p.slotOf(h, claimed)
-	e := &entry{hash: hash, slot: at, header: h, arrived: p.now, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
+	e := &entry{hash: hash, slot: at, header: h, arrived: p.now, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()),
+		leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
 	p.entries[hash] = e
 	p.byPrev[h.PrevBlockHash] = append(p.byPrev[h.PrevBlockHash], e)
 	p.byHeight[h.HeightCreated] = append(p.byHeight[h.HeightCreated], e)

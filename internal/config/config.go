@@ -544,7 +544,9 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	c.Network = Network{
 		Pace: Pace(str("troupe.network.pace")), Transport: str("network.transport"), Libp2p: Libp2p{Addr: str("network.libp2p.addr"), Quic: yes("network.libp2p.quic"),
 			MDNS: yes("network.libp2p.mdns"), NATs: yes("network.libp2p.nat_port_map")},
-		Enabled: maybe("troupe.network.enabled"), Public: list("network.public_addrs"), AllowPrivate: yes("network.allow_private_ip_in_public_addrs"), Stun: list("network.trusted_stun_servers"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
+		Enabled: maybe("troupe.network.enabled"), Public: list("network.public_addrs"),
+		AllowPrivate: yes("network.allow_private_ip_in_public_addrs"), Stun: list("network.trusted_stun_servers"),
+		Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
 		Blacklist: list("network.blacklist"), MaxPeers: num("network.max_num_peers"), MinOutbound: num("network.minimum_outbound_peers"),
 		IdealLow: num("network.ideal_connections_lo"), IdealHigh: num("network.ideal_connections_hi"), SafeSet: num("network.safe_set_size"),
 		InboundT1: yes("network.tier1.enable_inbound"), OutboundT1: yes("network.tier1.enable_outbound"), T1Period: dur("network.tier1.connect_interval"),
@@ -556,7 +558,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	c.Network.AdvertisePeriod, c.Network.NewT1 = dur("network.tier1.advertise_proxies_interval"), num("network.tier1.new_connections_per_attempt")
 	const experimental = "network.experimental."
 	x := &c.Network.Experimental
-	x.T3Addr, x.NoInbound, x.OnlyBoot = str(experimental+"tier3_public_addr"), yes(experimental+"inbound_disabled"), yes(experimental+"connect_only_to_boot_nodes")
+	x.T3Addr, x.NoInbound = str(experimental+"tier3_public_addr"), yes(experimental+"inbound_disabled")
+	x.OnlyBoot = yes(experimental + "connect_only_to_boot_nodes")
 	x.SkipTombstones = time.Duration(min(num(experimental+"skip_sending_tombstones_seconds"), maxSeconds)) * time.Second
 	x.NoOutbound, x.ForgetPeers = yes(overrides+"outbound_disabled"), !unless(overrides+"connect_to_reliable_peers_on_startup", true)
 	x.TTL, x.MaxPeersSent = num(overrides+"routed_message_ttl"), maxPeersSent

@@ -272,7 +272,9 @@ func heightsOf(e *engine.Engine, id primitives.EpochID) (from, to primitives.Hei
 }
 
 // printValidator prints what a validator had to produce in an epoch, and the chunks that are missing.
-func printValidator(ctx context.Context, e *engine.Engine, x *foundEpoch, account primitives.AccountID, from, to primitives.Height, out Out) error {
+func printValidator(
+	ctx context.Context, e *engine.Engine, x *foundEpoch, account primitives.AccountID, from, to primitives.Height, out Out,
+) error {
 	for _, k := range x.info.ValidatorKickout {
 		if k.Account == account {
 			if err := out.Line(fmt.Sprintf("Validator %s kickout: %s", account, kickoutText(k.Value))); err != nil {
