@@ -28,6 +28,9 @@ func TestBusyActorYieldsAfterItsTimeSlice(t *testing.T) {
 				<-hold
 				began = others.Load()
 			}
+			// at least 1 us a message, so that the messages need some 50 time slices on every machine
+			for begin := time.Now(); time.Since(begin) < time.Microsecond; {
+			}
 			if n == messages {
 				ended = others.Load()
 				close(done)
