@@ -53,3 +53,35 @@ func TestBlockIsCachedFromSecondRead(t *testing.T) {
 		t.Errorf("%d bytes in a cache of 1 MiB", size)
 	}
 }
+
+// TestBlockCacheTakesNewCapacity: a cache that grows keeps its blocks and then caches more of them. A
+// cache that shrinks evicts blocks at once.
+func TestBlockCacheTakesNewCapacity(t *testing.T) {
+	freed := 0
+	cacher := newSecondReadCache(1 << 20)
+	c := lcache.NewCache(cacher)
+	readTwice := func(from, to uint64) {
+		for range 2 {
+			for i := from; i < to; i++ {
+				c.Get(1, i*typicalBlock, func() (int, lcache.Value) { return typicalBlock, freedBlock{&freed} }).Release()
+			}
+		}
+	}
+	readTwice(0, 100)
+	before := c.Size()
+	if cacher.SetCapacity(64 << 20); cacher.Capacity() != 64<<20 || c.Size() != before || before < 90*typicalBlock {
+		t.Errorf("after it has grown to %d: %d bytes, before %d", cacher.Capacity(), c.Size(), before)
+	}
+	if n := len(*cacher.seen.Load()); n < 64<<20/typicalBlock {
+		t.Errorf("%d tags for %d blocks", n, 64<<20/typicalBlock)
+	}
+	for i := uint64(0); i < 8000; i += 100 { // some blocks share a tag
+		readTwice(i, i+100)
+	}
+	if size := c.Size(); size < 16<<20 {
+		t.Errorf("%d bytes in a cache of 64 MiB after two reads of 32 MiB", size)
+	}
+	if cacher.SetCapacity(1 << 20); c.Size() > 1<<20 {
+		t.Errorf("%d bytes in a cache that shrank to 1 MiB", c.Size())
+	}
+}

@@ -34,7 +34,7 @@ func TestFrozenReadsTables(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &levelIndex{ldb: ldb, stor: stor, shared: c.shared, cache: c.cache}
+			d := &levelIndex{ldb: ldb, stor: stor, shared: c.shared, cache: newSecondReadCache(c.cache)}
 			put := func(n int, value byte) {
 				var b Batch
 				for i := range n {

@@ -21,8 +21,11 @@ type levelIndex struct {
 	ldb    *leveldb.DB
 	stor   lstorage.Storage
 	shared bool // true: the index's files may be opened several times at once
-	cache  int  // capacity of goleveldb's block cache in bytes
-	spare  atomic.Pointer[leveldb.Batch]
+	cache  *secondReadCache
+	// Bounds of the block cache's capacity in bytes. most 0: the capacity does not change.
+	least, most int
+	writes      atomic.Uint64 // number of writes since the index was opened
+	spare       atomic.Pointer[leveldb.Batch]
 }
 
 // Sizes of the index's memory and files. The write buffer is allocated at once, but its pages are
@@ -49,6 +52,24 @@ const (
 // times slower.
 func blockCache(size int64, least, most int) int { return max(least, min(int(size/100*3), most)) }
 
+// cacheWrites is the number of writes to the index after which the block cache is fitted to the size
+// of the index. An arrival writes 4 MiB at a time.
+const cacheWrites = 64
+
+// fitCache fits the capacity of the block cache to the present size of the index. An index that
+// grows from nothing during an arrival would otherwise have a small cache until the next start. Small
+// changes of the size have no effect.
+func (d *levelIndex) fitCache() {
+	if d.most == 0 {
+		return
+	}
+	_, size := d.flushes()
+	now, want := d.cache.Capacity(), blockCache(size, d.least, d.most)
+	if want-now > now/8 || want < now/2 {
+		d.cache.SetCapacity(want)
+	}
+}
+
 // writeBuffer returns the size of the write buffer for an index that takes size bytes on disk. The
 // rows of one step are scattered over the key space, so each compaction rewrites most tables of the
 // levels that it merges. A larger buffer makes compactions rarer.
@@ -68,12 +89,11 @@ func level0Flushes(buffer int) int {
 // 0 rewrites all of level 1.
 func levelOne(buffer int) int { return max(levelOneSize, 8*buffer) }
 
+// levelOptions returns goleveldb's options. openLevelWith adds the block cache.
 func levelOptions(o *Options) *opt.Options {
 	gather := level0Flushes(o.WriteBuffer)
 	return &opt.Options{
 		WriteBuffer:                           o.WriteBuffer,
-		BlockCacher:                           secondReadCacher,
-		BlockCacheCapacity:                    o.BlockCache,
 		OpenFilesCacheCapacity:                openTables(),
 		Filter:                                filter.NewBloomFilter(10),
 		CompactionTableSize:                   tableSize,
@@ -123,11 +143,18 @@ func journalBytes(stor lstorage.Storage) (sum int64) {
 func openLevelWith(stor lstorage.Storage, o *Options, lo *opt.Options, room *DiskSpace) (*levelIndex, error) {
 	_, shared := stor.(sharedFiles)
 	stor = &journalSyncer{Storage: waitingFiles{stor, room}}
+	cache := newSecondReadCache(o.BlockCache)
+	lo.BlockCacher, lo.BlockCacheCapacity = cache.cacher(), o.BlockCache
 	ldb, err := leveldb.Open(stor, lo)
 	if err != nil {
 		return nil, wrapWrite("open index", err)
 	}
-	return &levelIndex{ldb: ldb, stor: stor, shared: shared, cache: o.BlockCache}, nil
+	d := &levelIndex{ldb: ldb, stor: stor, shared: shared, cache: cache, least: o.BlockCache}
+	if shared { // an index in memory has no use for a large cache of its blocks
+		d.most = o.MaxBlockCache
+	}
+	d.fitCache()
+	return d, nil
 }
 
 func (d *levelIndex) close() error {
@@ -153,7 +180,7 @@ func (d *levelIndex) iterate(lo, hi []byte) cursor {
 func (d *levelIndex) frozen(n int) (out []cursor) {
 	var set *sstable.Set
 	if d.shared {
-		set = sstable.Current(d.ldb, d.stor, sstable.Limits{Tables: openTables() / 2, IndexBytes: int64(d.cache)})
+		set = sstable.Current(d.ldb, d.stor, sstable.Limits{Tables: openTables() / 2, IndexBytes: int64(d.cache.Capacity())})
 	}
 	for range n {
 		if set != nil {
@@ -183,6 +210,9 @@ func (d *levelIndex) write(b *Batch, synced bool) error {
 		}
 	})
 	err := d.ldb.Write(lb, &opt.WriteOptions{Sync: synced})
+	if d.writes.Add(1)%cacheWrites == 0 {
+		d.fitCache()
+	}
 	if cap(lb.Dump()) <= maxKept {
 		lb.Reset()
 		d.spare.Store(lb)
@@ -217,7 +247,9 @@ func (d *levelIndex) unlock() {
 
 // compact moves all rows to the deepest level in use.
 func (d *levelIndex) compact() error {
-	return wrapWrite("index compaction", d.ldb.CompactRange(util.Range{}))
+	err := d.ldb.CompactRange(util.Range{})
+	d.fitCache()
+	return wrapWrite("index compaction", err)
 }
 
 func (d *levelIndex) stats(out *Stats) {
@@ -225,7 +257,9 @@ func (d *levelIndex) stats(out *Stats) {
 	if d.ldb.Stats(&l) != nil {
 		return
 	}
-	out.IndexBytes, out.IndexRead, out.LevelTables, out.CacheBytes = l.IOWrite, l.IORead, l.LevelTablesCounts, l.BlockCacheSize
+	out.IndexBytes, out.IndexRead, out.LevelTables = l.IOWrite, l.IORead, l.LevelTablesCounts
+	// goleveldb counts in 32 bits with a sign: above 2 GiB its number is negative.
+	out.CacheBytes, out.CacheCapacity = int(uint32(l.BlockCacheSize)), d.cache.Capacity()
 	out.OpenTables, out.DelayCount, out.Delay, out.Paused = l.OpenedTablesCount, int(l.WriteDelayCount), l.WriteDelayDuration, l.WritePaused
 	for _, size := range l.LevelSizes {
 		out.LevelSizes = append(out.LevelSizes, size)

@@ -114,6 +114,95 @@ func TestBlockCacheFollowsIndexSize(t *testing.T) {
 	}
 }
 
+// TestBlockCacheGrowsWithRunningIndex: the block cache of an index that grows from nothing grows with
+// it, during the writes and after an import, and Stats has the present capacity. After a restart it
+// has the same size. The cache of an index in memory, and one without MaxBlockCache, do not grow.
+func TestBlockCacheGrowsWithRunningIndex(t *testing.T) {
+	const least, most = 64 << 10, 4 << 20
+	random := rand.NewChaCha8([32]byte{})
+	fill := func(s *Store, writes int) {
+		t.Helper()
+		for range writes {
+			var b Batch
+			for range 64 {
+				row := make([]byte, 1<<10) // which does not compress
+				_, _ = random.Read(row)
+				b.put(append([]byte{0xff}, row[:32]...), row)
+			}
+			if err := s.db.write(&b, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// goleveldb compacts at its own times: until then the rows are in the write buffer.
+	grown := func(s *Store) int {
+		t.Helper()
+		for range 40 {
+			fill(s, cacheWrites)
+			if s.Stats().CacheCapacity > least {
+				break
+			}
+		}
+		return s.Stats().CacheCapacity
+	}
+	o := Options{Identity: testIdentity, BlockCache: least, MaxBlockCache: most, WriteBuffer: 1 << 20, NoSync: true, NoCompression: true}
+	dir := t.TempDir()
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := s.Stats().CacheCapacity; now != least {
+		t.Errorf("the cache of an empty index has %d bytes, want %d", now, least)
+	}
+	if now := grown(s); now <= least || now > most {
+		t.Errorf("the cache of an index that grew has %d bytes, want more than %d", now, least)
+	}
+	if err := s.db.compact(); err != nil {
+		t.Fatal(err)
+	}
+	_, size := s.db.flushes()
+	now, want := s.Stats().CacheCapacity, blockCache(size, least, most)
+	if now < want*7/8 || now > want*2 {
+		t.Errorf("after a compaction the cache of an index of %d bytes has %d bytes, want %d", size, now, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	if now := s.Stats().CacheCapacity; now < want*7/8 || now > want*2 {
+		t.Errorf("after a restart the cache has %d bytes, want %d", now, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fixed := o
+	fixed.MaxBlockCache = 0
+	onDisk, err := Open(t.TempDir(), fixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inMemory, err := OpenMemory(NewMemDisk(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*Store{"without MaxBlockCache": onDisk, "in memory": inMemory} {
+		for range 3 {
+			fill(s, cacheWrites)
+		}
+		if err := s.db.compact(); err != nil {
+			t.Fatal(err)
+		}
+		if now := s.Stats().CacheCapacity; now != least {
+			t.Errorf("%s: the cache has %d bytes, want %d", name, now, least)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestWriteBufferFollowsIndexSize: the write buffer follows the size of the index, within bounds,
 // unless it is configured.
 func TestWriteBufferFollowsIndexSize(t *testing.T) {

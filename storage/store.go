@@ -30,7 +30,8 @@ type Options struct {
 	// BlockCache is the memory for blocks of the index, in bytes. 0: DefaultBlockCache.
 	BlockCache int
 	// MaxBlockCache lets the block cache of a large index exceed BlockCache: it then has 3 % of the
-	// index's size on disk, and at most MaxBlockCache. 0: the cache has BlockCache bytes.
+	// index's size on disk, and at most MaxBlockCache. The capacity follows the index as it grows. 0:
+	// the cache has BlockCache bytes.
 	MaxBlockCache int
 	// SegmentSize is the size in bytes at which the log begins a new segment. 0: DefaultSegment.
 	// Garbage collection frees whole segments.
@@ -223,7 +224,6 @@ func (s *Store) open(fresh bool) (err error) {
 	if s.o.WriteBuffer == 0 {
 		s.o.WriteBuffer = writeBuffer(s.disk.indexSize())
 	}
-	s.o.BlockCache = blockCache(s.disk.indexSize(), s.o.BlockCache, s.o.MaxBlockCache)
 	db, err := openLevel(stor, &s.o, s.space)
 	if errors.Is(err, ErrFull) && s.o.ReadOnlyIfFull && !fresh {
 		var rerr error

@@ -9,9 +9,12 @@ type Stats struct {
 	IndexBytes uint64 // number of bytes written to the index's files
 	IndexRead  uint64 // number of bytes read from the index's tables
 	// LevelSizes and LevelTables are by level of the index.
-	LevelSizes   []int64
-	LevelTables  []int
-	CacheBytes   int           // number of bytes in the index's block cache
+	LevelSizes  []int64
+	LevelTables []int
+	// CacheBytes is the number of bytes in the index's block cache, modulo 4 GiB. CacheCapacity is the
+	// cache's present capacity in bytes (Options.MaxBlockCache).
+	CacheBytes, CacheCapacity int
+
 	OpenTables   int           // number of open table files
 	DelayCount   int           // number of writes that the index has delayed
 	Delay        time.Duration // total duration of the delayed writes' delays

@@ -34,7 +34,7 @@ func rpcLimits(c *config.RPC) limits.Limits {
 
 // setCaches sets the sizes of the index's caches. Without a configured size, the block cache has an
 // eighth of the trie budget, at most 1 GiB. It also contains the index blocks and filters of the
-// tables. So for a large index the store enlarges it, up to half of the trie budget.
+// tables. So the store enlarges it as the index grows, up to half of the trie budget.
 func setCaches(o *storage.Options, c *config.Config) {
 	o.WriteBuffer, o.BlockCache = int(c.WriteBuffer), int(c.BlockCache)
 	if o.BlockCache == 0 {

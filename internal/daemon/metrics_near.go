@@ -304,6 +304,8 @@ func (h *Daemon) appendStorage(b []byte) []byte {
 	}
 	row("gauge", "troupe_storage_write_paused", "1 while a write waits for a compaction", paused)
 	row("gauge", "troupe_storage_cache_bytes", "Bytes in the index's block cache", float64(s.CacheBytes))
+	row("gauge", "troupe_storage_cache_capacity_bytes", "Capacity of the index's block cache, which follows the index's size",
+		float64(s.CacheCapacity))
 	row("gauge", "troupe_storage_open_tables", "Open tables of the index", float64(s.OpenTables))
 	if len(s.LevelSizes) == 0 { // no compaction yet
 		s.LevelSizes, s.LevelTables = []int64{0}, []int{0}

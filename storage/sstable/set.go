@@ -36,16 +36,16 @@ type Limits struct {
 // the caller rotates the buffer first.
 func Current(db *leveldb.DB, stor lstorage.Storage, limits Limits) *Set {
 	for range 3 { // retry, because tables may be removed before an iterator holds them
-		list, err := db.GetProperty(tablesProperty)
-		if err != nil {
+		now, ok := list(db)
+		if !ok {
 			return nil
 		}
-		runs, size, count := parseTables(list)
+		runs, size, count := now.tables()
 		if count == 0 || count > limits.Tables || size/indexRatio > limits.IndexBytes {
 			return nil
 		}
 		pin := db.NewIterator(nil, nil)
-		if now, err := db.GetProperty(tablesProperty); err == nil && now == list {
+		if pin.Error() == nil && now.isCurrent(db) {
 			return (&Set{stor: stor, runs: runs, pin: pin.Release}).use()
 		}
 		pin.Release()
@@ -83,7 +83,7 @@ const (
 	indexRatio   = 40      // approximate ratio of a table's size to the size of its separators in memory
 )
 
-// tablesProperty is goleveldb's name of the list of its tables by level.
+// tablesProperty is goleveldb's name of the list of its tables by level, as text.
 const tablesProperty = "leveldb.sstables"
 
 // ErrMalformed means that a file is not a table as goleveldb writes it.
