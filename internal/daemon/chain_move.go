@@ -95,7 +95,11 @@ func finishMove(chain string) error {
 	}
 	for _, dir := range begun {
 		if err := moveRest(data, dir); err != nil {
-			return fmt.Errorf("a chain cannot be moved from %s to %s: %w", data, dir, err)
+			err = fmt.Errorf("a chain cannot be moved from %s to %s: %w", data, dir, err)
+			if storage.IsFull(err) {
+				err = fmt.Errorf("%w; free some room on that disk and start the node again, which then continues", err)
+			}
+			return err
 		}
 	}
 	return nil

@@ -95,12 +95,19 @@ func (c mountedChild) run(t *testing.T) (said string, killed bool) {
 // ends is run for a process that may fail.
 func (c mountedChild) ends(t *testing.T) (said string, killed bool, err error) {
 	t.Helper()
-	raw, err := json.Marshal(c)
+	return childInNamespace(t, mountEnv, c)
+}
+
+// childInNamespace runs this binary as the child of that environment variable, in a mount namespace of its
+// own. The result is what it printed, and whether it was killed.
+func childInNamespace(t *testing.T, env string, spec any) (said string, killed bool, err error) {
+	t.Helper()
+	raw, err := json.Marshal(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), mountEnv+"="+string(raw))
+	cmd.Env = append(os.Environ(), env+"="+string(raw))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
 	var out, failure bytes.Buffer
@@ -117,7 +124,7 @@ func (c mountedChild) ends(t *testing.T) (said string, killed bool, err error) {
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOSPC):
 		t.Skipf("this machine forbids mount namespaces: %v", err)
 	}
-	return "", false, fmt.Errorf("%+v: %w\n%s", c, err, &failure)
+	return "", false, fmt.Errorf("%+v: %w\n%s", spec, err, &failure)
 }
 
 // namesIn returns the names in a folder.

@@ -487,7 +487,7 @@ func (r *replica) fetch(ctx context.Context) error {
 	if err := storage.Receive(dir, id, f); err != nil {
 		return errors.Join(err, storage.RemoveUnfinishedSnapshot(dir))
 	}
-	s, err := openIncoming(hm, dir, r.h.log)
+	s, err := openIncoming(hm, dir, r.h.log, false)
 	if err != nil {
 		return err
 	}

@@ -72,24 +72,32 @@ const replacedEnd = ".before-arrival"
 
 // installIncoming replaces the data folder by a completely synced one, if there is one. The signing
 // journal and the known peers are carried over.
-func installIncoming(hm *home.Home, log *logrus.Logger) error {
+//
+// The disk is often full at this moment, because it holds two chains. That does not stop the
+// replacement: see carryOver. An error of a full disk says what to do, and the next start continues.
+func installIncoming(hm *home.Home, log *logrus.Logger) (err error) {
 	data, dir, old, to := dataDir(hm), incomingDir(hm), replacedDir(hm), newChainDir(hm)
 	if _, err := os.Stat(filepath.Join(dir, completeFile)); err != nil { // there is no state sync, or it is incomplete
 		return nil
 	}
+	defer func() {
+		if storage.IsFull(err) {
+			err = fmt.Errorf("%w; free a few megabytes on the disk of %s and start the node again, which then continues", err, to)
+		}
+	}()
 	if storage.Exists(data) {
+		// The old chain is moved only to a free name. Otherwise it could not get its final name. A
+		// chain with that name was replaced by an earlier state sync; its removal also makes room.
+		if err := os.RemoveAll(old); err != nil {
+			return fmt.Errorf("the synced state in %s cannot replace %s: %w", dir, data, err)
+		}
 		if err := carryOver(hm, dir, log); err != nil {
 			return err
 		}
 		if err := moving("carried over"); err != nil {
 			return err
 		}
-		// The old chain is moved only to a free name. Otherwise it could not get its final name.
-		err := os.RemoveAll(old)
-		if err == nil {
-			err = moveChain(data, old)
-		}
-		if err != nil {
+		if err := moveChain(data, old); err != nil {
 			return fmt.Errorf("the synced state in %s cannot replace %s: %w", dir, data, err)
 		}
 	}
@@ -129,6 +137,9 @@ func withReplaced(hm *home.Home, err error) error {
 	if err == nil || !storage.Exists(replacedDir(hm)) {
 		return err
 	}
+	if storage.IsFull(err) {
+		return fmt.Errorf("%w; the previous chain is in %s: remove that folder to make room, and start the node again", err, replacedDir(hm))
+	}
 	return fmt.Errorf("%w; the previous chain is in %s", err, replacedDir(hm))
 }
 
@@ -136,38 +147,85 @@ func withReplaced(hm *home.Home, err error) error {
 var kept = []string{knownPeers}
 
 // carryOver copies the kept rows and the signing journal into the incoming folder.
+//
+// On a full disk it opens both chains only for reading, keeps no rows, and links the files of the
+// journal instead of copying them. So it needs no room but for names. Start then
+// opens the new chain for reading only and removes the old one, which makes room, and the node
+// restarts to write.
+// Rejected: removing the old chain earlier, because it is kept until the new one is open.
 func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
-	old, err := openStore(hm, log, false)
+	batch, err := keptRows(hm, log)
 	if err != nil {
 		return err
 	}
+	store, err := openIncoming(hm, dir, log, true)
+	if err != nil {
+		return err
+	}
+	store.DiskSpace().CancelWaits()
+	if store.Tip().Empty { // an empty store must not replace a chain
+		return errors.Join(fmt.Errorf("%s is marked as complete, but is empty; remove it to continue with %s", dir, hm.Paths.Data), store.Close())
+	}
+	if now, full := store.DiskSpace().Full(); full {
+		err = now.Err
+	} else {
+		err = store.Write(batch)
+	}
+	switch err = errors.Join(err, store.Close()); {
+	case storage.IsFull(err):
+		logUnkept(log, err)
+	case err != nil:
+		return err
+	}
+	for _, name := range []string{signedFile + ".0", signedFile + ".1"} {
+		from, to := filepath.Join(hm.Paths.Data, name), filepath.Join(dir, name)
+		err := copyFile(from, to)
+		if storage.IsFull(err) {
+			err = linkFile(from, to)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the signing journal cannot be carried over: %w", err)
+		}
+	}
+	return syncNames(dir)
+}
+
+// keptRows returns the kept rows of the old chain. There are none if the disk has no room even to
+// open the chain for reading, or if the chain is damaged.
+func keptRows(hm *home.Home, log *logrus.Logger) (*storage.Batch, error) {
 	var batch storage.Batch
+	old, err := openStore(hm, log, true)
+	if storage.IsFull(err) || errors.Is(err, storage.ErrDamaged) {
+		logUnkept(log, err)
+		return &batch, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	old.DiskSpace().CancelWaits()
 	for _, name := range kept {
 		if raw, err := storage.Misc.Get(old.Reader(), name); err == nil {
 			storage.Misc.Put(&batch, name, &raw)
 		} else if !errors.Is(err, storage.ErrNotFound) {
-			return errors.Join(err, old.Close())
+			return nil, errors.Join(err, old.Close())
 		}
 	}
-	if err := old.Close(); err != nil {
+	if err := old.Close(); err != nil && !storage.IsFull(err) {
+		return nil, err
+	}
+	return &batch, nil
+}
+
+func logUnkept(log *logrus.Logger, err error) {
+	log.WithError(err).Warn("the known peers are not carried over to the synced state: the node begins with its boot nodes")
+}
+
+// linkFile gives a file a second name, which needs no room for its content.
+func linkFile(from, to string) error {
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	store, err := openIncoming(hm, dir, log)
-	if err != nil {
-		return err
-	}
-	if store.Tip().Empty { // an empty store must not replace a chain
-		return errors.Join(fmt.Errorf("%s is marked as complete, but is empty; remove it to continue with %s", dir, hm.Paths.Data), store.Close())
-	}
-	if err := errors.Join(store.Write(&batch), store.Close()); err != nil {
-		return err
-	}
-	for _, name := range []string{signedFile + ".0", signedFile + ".1"} {
-		if err := copyFile(filepath.Join(hm.Paths.Data, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return syncNames(dir)
+	return os.Link(from, to)
 }
 
 // copyFile copies a small file and syncs it.
@@ -187,8 +245,9 @@ func copyFile(from, to string) error {
 	return errors.Join(err, f.Close())
 }
 
-// openIncoming opens the incoming folder as a store of the same chain.
-func openIncoming(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store, error) {
+// openIncoming opens the incoming folder as a store of the same chain. If reads is set and the disk
+// is full, openIncoming opens the folder read-only.
+func openIncoming(hm *home.Home, dir string, log *logrus.Logger, reads bool) (*storage.Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -197,7 +256,7 @@ func openIncoming(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store
 	if err != nil {
 		return nil, err
 	}
-	o := storage.Options{Identity: id}
+	o := storage.Options{ReadOnlyIfFull: reads, Identity: id}
 	setCaches(&o, hm.Config)
 	s, err := storage.Open(dir, o)
 	if err != nil {
@@ -240,7 +299,7 @@ func (a *bootstrapFolder) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync
 func (a *bootstrapFolder) begin(b *engine.BootstrapInput) (came *engine.BootstrapSync, err error) {
 	a.end()
 	dir := incomingDir(a.h.home)
-	if a.store, err = openIncoming(a.h.home, dir, a.h.log); err != nil {
+	if a.store, err = openIncoming(a.h.home, dir, a.h.log, false); err != nil {
 		return nil, err
 	}
 	h := a.h

@@ -251,6 +251,9 @@ func TestDownloadedChainReplacesExistingOne(t *testing.T) {
 	if err := withReplaced(h.home, errors.New("it does not open")); !strings.Contains(err.Error(), real+".before-arrival") {
 		t.Errorf("error %v", err)
 	}
+	if err := withReplaced(h.home, storage.ErrFull); !errors.Is(err, storage.ErrFull) || !strings.Contains(err.Error(), real+".before-arrival: remove that folder to make room") {
+		t.Errorf("on a full disk: error %v", err)
+	}
 	if err := errors.Join(os.RemoveAll(real+".coming"), os.Rename(real, real+".coming"), os.WriteFile(filepath.Join(real+".coming", completeFile), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
