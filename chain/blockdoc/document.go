@@ -3,6 +3,7 @@ package blockdoc
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
@@ -267,6 +268,68 @@ func (s *Shard) outcome(text json.RawMessage) error {
 	}
 	s.Outcomes = append(s.Outcomes, *o)
 	return nil
+}
+
+// AppendJSON appends the document as a StreamerMessage, for Parse. It has only the members that Parse
+// reads, and no state changes, because no hash proves them. A document with shards from AddChunk
+// lacks their content.
+func (d *Document) AppendJSON(b []byte) []byte {
+	b = append(append(append(b, `{"block":`...), d.raw...), `,"shards":[`...)
+	for i := range d.Shards {
+		s := &d.Shards[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, `{"shard_id":`...), uint64(s.ID), 10)
+		if c := s.raw.Chunk; c != nil {
+			b = primitives.AppendJSONString(append(b, `,"chunk":{"author":`...), string(c.Author))
+			b = append(append(b, `,"header":`...), c.Header...)
+			b = append(appendRaws(append(b, `,"transactions":[`...), c.Transactions), `],"receipts":[`...)
+			b = append(appendRaws(b, c.Receipts), `]}`...)
+		} else {
+			b = append(b, `,"chunk":null`...)
+		}
+		b = append(b, `,"receipt_execution_outcomes":[`...)
+		for j, x := range s.raw.Executed {
+			if j > 0 {
+				b = append(b, ',')
+			}
+			b = append(append(b, `{"execution_outcome":`...), x.Execution...)
+			b = append(append(append(b, `,"receipt":`...), x.Receipt...), '}')
+		}
+		b = append(b, `],"state_changes":[]}`...)
+	}
+	return append(b, `]}`...)
+}
+
+func appendRaws(b []byte, list []json.RawMessage) []byte {
+	for i, x := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, x...)
+	}
+	return b
+}
+
+// GatherChunks adds the chunk headers of a document whose block lacks them: early feeds list the header
+// of a new chunk only in its shard. Check does the same. Errors: MismatchError.
+func (d *Document) GatherChunks() error {
+	if len(d.chunks) > 0 || len(d.Block.Header.ChunkMask) == 0 {
+		return nil
+	}
+	return d.gatherChunks()
+}
+
+// NewChunk returns the hash of the new chunk that the block has of a shard. The bool is false if the
+// block has none.
+func (d *Document) NewChunk(id primitives.ShardID) (primitives.Hash, bool) {
+	for i, c := range d.Block.Body.Chunks {
+		if c.ShardID == id && c.HeightIncluded == d.Block.Header.Height {
+			return d.chunks[i], true
+		}
+	}
+	return primitives.Hash{}, false
 }
 
 // Shard returns the shard with this id, or nil if the document lacks it.

@@ -28,7 +28,7 @@ var allowed = map[string]string{
 	"primitives": "",
 	"chain":      "primitives",
 	"runtime":    "primitives",
-	"storage":    "primitives",
+	"storage":    "primitives chain/blockdoc",
 	"messages":   "primitives",
 	"engine":     "primitives chain runtime storage",
 	"consensus":  "primitives chain runtime storage engine",
