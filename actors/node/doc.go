@@ -25,6 +25,7 @@
 //	│   └── session-<n>     one for each client, from its first submission or wait on
 //	│       └── waiter-<n>  one for each wait for a transaction
 //	├── network             peers; only if the node has a network
+//	├── history-import      fetches older blocks; only on an archive that is configured so
 //	└── meter               logs the summary line
 //
 // If the chain has other validators, the actor validator takes the place of chain and producer. In

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/actors/historyimport"
 	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/actors/session"
 	validatoractor "github.com/troupe-chain/troupe/actors/validator"
@@ -53,7 +55,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	if more, ok := exceptions[kind]; ok {
 		p.others = more
 	}
-	if kind == "subscriber" { // only its own client is affected
+	if kind == "subscriber" || kind == historyimport.Name { // only its own client is affected, or none
 		p.asked = []string{""}
 	}
 	if behind { // the handled message may have been enough for success
@@ -64,6 +66,9 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	log.SetOutput(said)
 	s := start(t, 1, func(o *Options) {
 		o.Log, o.Summary = log, 10*time.Millisecond
+		if kind == historyimport.Name {
+			o.History = pausingJob{}
+		}
 		if kind == network.Name {
 			networked(t, o, "alone")
 		}
@@ -169,6 +174,11 @@ func (s *sandbox) waitIdle(t *testing.T) {
 		}
 	}
 }
+
+// pausingJob is an import of history that has nothing to do.
+type pausingJob struct{}
+
+func (pausingJob) Run(context.Context) time.Duration { return 50 * time.Millisecond }
 
 func among(s string, list []string) bool {
 	return slices.Contains(list, s)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/historyimport"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/actors/producer"
@@ -38,6 +39,7 @@ type Node struct {
 	chain, producer, tracker, rpc, meter *actor.PID
 	subscriptions                        *actor.PID
 	network                              *actor.PID // nil: the node has no network
+	history                              *actor.PID // nil: the node imports no history
 	shards                               shards
 	wakeup                               *mempool.Wakeup
 	signatures                           *signature.Checker
@@ -225,6 +227,9 @@ func (n *Node) spawn() (err error) {
 	}
 	if err == nil && n.o.Summary > 0 {
 		n.meter, err = k.spawn("meter", "meter", func(bool) actor.Actor { return &meter{n: n} })
+	}
+	if err == nil && n.o.History != nil {
+		n.history, err = k.spawn(historyimport.Name, historyimport.Name, func(bool) actor.Actor { return historyimport.New(n.o.History) })
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/historyimport"
 	"github.com/troupe-chain/troupe/actors/network"
 	validatoractor "github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/doomslug"
@@ -97,6 +98,8 @@ type Options struct {
 	// Net gets the chain actor's messages for the network, in addition to the network actor, on the
 	// chain's goroutine. nil: only the network actor gets them.
 	Net messages.NetworkSender
+	// History imports older blocks in the background. nil: the node imports none.
+	History historyimport.Job
 
 	// When blocks are made.
 

@@ -37,7 +37,7 @@ func (n *Node) stop(ctx context.Context) error {
 		_, errChain = system.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx,
 			messages.DrainChain{})
 	}
-	ends := []*actor.PID{n.network, n.subscriptions, n.rpc, n.meter, n.chain}
+	ends := []*actor.PID{n.history, n.network, n.subscriptions, n.rpc, n.meter, n.chain}
 	if n.hasProducer() {
 		ends = append(ends, n.producer)
 	}

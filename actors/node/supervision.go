@@ -71,6 +71,7 @@ var failures = map[string]failure{
 	"waiter":         stopsAlone, // one wait ends
 	"meter":          restarts,   // a summary line is missing
 	"network":        restarts,   // all connections are opened again
+	"history-import": stopsAlone, // no older blocks come until the node is restarted; those that are stored stay
 }
 
 // An actor that fails more than maxRestarts times within restartSpan halts the node.

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -90,10 +92,10 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 	return nil
 }
 
-// Bounds of CheckHistory.
+// Bounds of a walk.
 const (
 	maxGap       = 1000 // heights without a block between two blocks that do not name their parents' heights
-	maxFetched   = 8    // blocks that are fetched and checked at the same time
+	maxFetched   = 8    // blocks that CheckHistory fetches and checks at the same time
 	historyTries = 5    // requests for one block
 	historyPause = time.Second
 )
@@ -103,22 +105,74 @@ const (
 func CheckHistory(
 	ctx context.Context, s Source, c *HistoryCheck, to primitives.Height, genesis primitives.Hash, each func() error,
 ) error {
+	w := walk{Source: s, at: c, to: to, genesis: genesis, fetches: maxFetched}
+	return w.run(ctx, func(*blockdoc.Document) error { return each() })
+}
+
+// walk moves a HistoryCheck downwards.
+type walk struct {
+	Source
+	at      *HistoryCheck
+	to      primitives.Height // lowest height
+	genesis primitives.Hash
+	fetches int    // blocks that are fetched at the same time
+	pace    *pacer // bounds the processor time; nil: no bound
+}
+
+// run fetches and verifies blocks until the walk is done. It calls each after each block; an error of
+// each ends it.
+func (w *walk) run(ctx context.Context, each func(*blockdoc.Document) error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	ahead := map[primitives.Height]chan fetched{}
-	for !c.Done && c.Height >= to {
-		x := c.fetch(ctx, s, ahead)
+	var fetchers sync.WaitGroup
+	defer fetchers.Wait()
+	defer cancel()
+	for c := w.at; !c.Done && c.Height >= w.to; {
+		x := w.fetch(ctx, ahead, &fetchers)
 		if x.err == nil {
-			x.err = c.Add(x.d, x.r, genesis)
+			x.err = c.Add(x.d, x.r, w.genesis)
+		}
+		if p := (*parallel.Panic)(nil); errors.As(x.err, &p) {
+			panic(p)
 		}
 		if err := x.err; err != nil {
-			return fmt.Errorf("block %d of %s: %w", c.Height, s.Name(), err)
+			return fmt.Errorf("block %d of %s: %w", c.Height, w.Name(), err)
 		}
-		if err := each(); err != nil {
+		if err := each(x.d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// pacer bounds the share of the processor that verification takes.
+type pacer struct {
+	slots   chan struct{} // semaphore of what runs
+	percent time.Duration // of one core
+}
+
+// newPacer returns a pacer for a share in percent of one core, at least 1.
+func newPacer(percent int) *pacer {
+	return &pacer{make(chan struct{}, (percent+99)/100), time.Duration(percent)}
+}
+
+// do runs f, and then rests. After the end of ctx it may return without running f.
+func (p *pacer) do(ctx context.Context, f func()) {
+	if p == nil {
+		f()
+		return
+	}
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-p.slots }()
+	begin := time.Now()
+	f()
+	if rest := time.Since(begin) * (100*time.Duration(cap(p.slots)) - p.percent) / p.percent; rest > 0 {
+		pause(ctx, nil, rest)
+	}
 }
 
 // fetched is a block with the result of its Check.
@@ -130,19 +184,14 @@ type fetched struct {
 
 // fetch returns the next block. The blocks below it are fetched and checked meanwhile, on goroutines
 // of their own: the check of a large block takes longer than its transfer.
-func (c *HistoryCheck) fetch(ctx context.Context, s Source, ahead map[primitives.Height]chan fetched) fetched {
+func (w *walk) fetch(ctx context.Context, ahead map[primitives.Height]chan fetched, fetchers *sync.WaitGroup) fetched {
+	c := w.at
 	for at := c.Height; ; at-- {
-		for i := primitives.Height(0); i < maxFetched && i <= at; i++ {
+		for i := primitives.Height(0); i < primitives.Height(w.fetches) && i <= at && (i == 0 || at-i >= w.to); i++ {
 			if h := at - i; ahead[h] == nil {
 				there := make(chan fetched, 1)
 				ahead[h] = there
-				go func() {
-					x := fetched{}
-					if x.d, x.err = fetchOld(ctx, s, h); x.err == nil {
-						x.r, x.err = x.d.Check(blockdoc.Known{})
-					}
-					there <- x
-				}()
+				fetchers.Go(func() { there <- w.fetchOne(ctx, h) })
 			}
 		}
 		for h := range ahead {
@@ -167,6 +216,20 @@ func (c *HistoryCheck) fetch(ctx context.Context, s Source, ahead map[primitives
 			return x
 		}
 	}
+}
+
+// fetchOne fetches and checks a block on a goroutine of its own. A panic becomes its error.
+func (w *walk) fetchOne(ctx context.Context, h primitives.Height) (x fetched) {
+	defer func() {
+		if p := parallel.Recovered(recover()); p != nil {
+			x.err = p
+		}
+	}()
+	if x.d, x.err = fetchOld(ctx, w.Source, h); x.err == nil {
+		x.err = context.Canceled
+		w.pace.do(ctx, func() { x.r, x.err = x.d.Check(blockdoc.Known{}) })
+	}
+	return x
 }
 
 // fetchOld requests a block several times. Only errors of the connection are worth another request.

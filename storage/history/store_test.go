@@ -51,7 +51,7 @@ func TestStoreHasWhatWasAppended(t *testing.T) {
 	if err := s.Append(list[0], nil); !errors.Is(err, storage.ErrClosed) {
 		t.Errorf("append after close: %v", err)
 	}
-	if _, err := s.Document(101); !errors.Is(err, storage.ErrClosed) {
+	if _, err := s.JSON(101); !errors.Is(err, storage.ErrClosed) {
 		t.Errorf("read after close: %v", err)
 	}
 	if err := s.Close(); !errors.Is(err, storage.ErrClosed) {
