@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,6 +49,7 @@ type Config struct {
 	TrackedShards                 TrackedShards
 	Archive                       bool
 	ArchiveStart                  string // where a new archival node begins; empty: it depends on the chain
+	History                       History
 	GCEpochsToKeep, GCBlocksLimit uint64
 	GCStepPeriod, GCMinAge        time.Duration
 	StorePath                     string // path of the data folder; empty: <home>/data
@@ -89,6 +91,17 @@ type Config struct {
 	JetStream        JetStream
 	Replica          Replica
 	Document         *Document // the whole configuration file, with missing keys added
+}
+
+// History holds troupe.history.*: the import of older blocks into an archive.
+type History struct {
+	Source  string            // feed, in the form of IsHistorySource; empty: no import
+	Path    string            // folder, relative to the home folder
+	First   primitives.Height // lowest height; 0: the block above the genesis
+	Fetches uint64
+	Percent uint64 // of one core
+	Reserve uint64 // bytes of the disk that are left free; 0: no check
+	Cache   uint64 // bytes of decoded blocks
 }
 
 // Network holds network.*, the remaining keys about peers, and troupe.network.*.
@@ -309,7 +322,9 @@ func embedded(name string, in []byte) *Document {
 // own are the defaults of Troupe's own keys, and of keys of neard that neard's init does not write.
 // The defaults of the RPC limits are in limits.Table instead. Init does not write these keys, so
 // that the file equals the one that neard's init writes.
-const own = `{"troupe":{"block_production":"instant","numbering":null,"archive_start":null,"gc_min_age":{"secs":3600,"nanos":0},
+const own = `{"troupe":{"block_production":"instant","numbering":null,"archive_start":null,
+"history":{"source":null,"path":null,"first_height":0,"fetches":4,"processor_percent":50,"disk_reserve_bytes":10737418240,"cache_bytes":67108864},
+"gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
@@ -501,6 +516,11 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	}
 	if v, _ := d.Get("transaction_pool_strict_nonce_ttl_blocks"); v != nil {
 		c.StrictNonceBlocks = max(num("transaction_pool_strict_nonce_ttl_blocks"), 1)
+	}
+	c.History = History{
+		Source: str("troupe.history.source"), Path: cmp.Or(str("troupe.history.path"), "history"), First: primitives.Height(num("troupe.history.first_height")),
+		Fetches: num("troupe.history.fetches"), Percent: num("troupe.history.processor_percent"), Reserve: num("troupe.history.disk_reserve_bytes"),
+		Cache: num("troupe.history.cache_bytes"),
 	}
 	c.Fork = Fork{
 		Timeout: dur("troupe.fork.timeout"), Refresh: dur("troupe.fork.refresh"), Tries: num("troupe.fork.tries"),

@@ -85,6 +85,11 @@ func (c *Config) rules(file string, hadTracked []string) error {
 			bad("troupe.tracing.endpoint", strconv.Quote(clip(e)), "http://host:port/v1/traces, or https, or null")
 		}
 	}
+	if s := c.History.Source; s != "" && !c.Archive {
+		bad("troupe.history.source", strconv.Quote(clip(s)), "null where archive is false: only an archive keeps older blocks")
+	} else if s != "" && !IsHistorySource(s) {
+		bad("troupe.history.source", strconv.Quote(clip(s)), "neardata:URL, lake:URL or lake:FOLDER, where URL begins with http:// or https://, or null")
+	}
 	n := &c.Network
 	if n.Addr != "" && !IsAddress(n.Addr) {
 		bad("network.addr", strconv.Quote(n.Addr), "host:port, like 0.0.0.0:24567, or empty")
@@ -135,6 +140,16 @@ func IsNetwork(s string) bool {
 		_, err = netip.ParseAddr(s)
 	}
 	return err == nil
+}
+
+// IsHistorySource returns whether s is a feed that has outcomes: neardata:URL, lake:URL, or lake:FOLDER.
+func IsHistorySource(s string) bool {
+	kind, at, _ := strings.Cut(s, ":")
+	if kind == "lake" && !strings.Contains(at, "://") {
+		return at != ""
+	}
+	u, err := url.Parse(at)
+	return err == nil && (kind == "lake" || kind == "neardata") && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 const natsForm = "nats://host:port or tls://host:port, several separated by commas"

@@ -45,6 +45,23 @@ var ownKeys = map[string]rule{
 		doc: "where a new node with `archive` begins. `genesis`: it executes all blocks. `state_sync`: at the " +
 			"state of a recent block, if it is as far behind as other nodes that do so. It never has the " +
 			"blocks before. null: `genesis`, but `state_sync` on mainnet and testnet"},
+	"troupe.history": {kind: kObject},
+	"troupe.history.source": {kind: kString, nullable: true,
+		doc: "feed from which a node with `archive` imports the blocks below its lowest one, after it has " +
+			"verified them: `neardata:URL`, `lake:URL`, or `lake:FOLDER` (relative to the home folder). null: no " +
+			"import. See docs/guide/follow.md"},
+	"troupe.history.path": {kind: kString, nullable: true,
+		doc: "folder of the imported blocks, relative to the home folder. null: `history`"},
+	"troupe.history.first_height": {kind: kU64,
+		doc: "lowest height to import. 0: down to the genesis"},
+	"troupe.history.fetches": {kind: kU64, min: 1, max: 64,
+		doc: "largest number of blocks that are fetched at the same time"},
+	"troupe.history.processor_percent": {kind: kU64, min: 1, max: 6400,
+		doc: "share of the processor that the import may use, in percent of one core"},
+	"troupe.history.disk_reserve_bytes": {kind: kU64, max: 1 << 50,
+		doc: "room on the disk that the import leaves. While there is less, it pauses. 0: it does not pause"},
+	"troupe.history.cache_bytes": {kind: kU64, max: maxMemory,
+		doc: "memory for imported blocks that were read last"},
 	"troupe.gc_min_age": {kind: kDuration,
 		doc: "blocks younger than this are never garbage-collected"},
 	"troupe.rpc": {kind: kObject},

@@ -42,6 +42,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	vmengine "github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/history"
 )
 
 // Options configure Start: the home, and settings of the command line.
@@ -144,6 +145,8 @@ type Daemon struct {
 	cpu             cpu
 	tracing         *otlp.Exporter            // nil: tracing is off
 	signed          *signature.CachedVerifier // cache of verified validator signatures
+	history         *history.Store            // imported older blocks; nil: none
+	imports         *blockfeed.Import         // their import; nil: none is configured
 }
 
 // keysCached is the maximum number of cached decompressed public keys, for block and approval
@@ -373,6 +376,9 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		}
 	}
 	if err := h.checkDuties(); err != nil {
+		return err
+	}
+	if err := h.openHistory(o, &no, undo); err != nil {
 		return err
 	}
 	if h.Node, err = node.Start(no); err != nil {

@@ -73,6 +73,7 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 	if h.feeds != nil {
 		b = h.feeds.metrics(b)
 	}
+	b = h.historyMetrics(b)
 	if h.front != nil {
 		b = h.front.Metrics(b)
 		if t := h.home.Config.Network.Transport; t == config.OverLibp2p || t == config.Both {

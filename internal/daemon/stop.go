@@ -66,6 +66,9 @@ func (h *Daemon) Stop(ctx context.Context) error {
 	if !ended {
 		return errors.Join(errs...)
 	}
+	if h.history != nil {
+		done("history", h.history.Close)
+	}
 	err, inTime := within(ctx, "fold", func() error { return h.lastAdvance(ctx) })
 	if !inTime {
 		return flatHeadBehind(errs)

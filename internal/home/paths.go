@@ -30,6 +30,7 @@ type Paths struct {
 	Data         string // folder of the store; below the configured one if that is a mount point
 	Contracts    string // compiled contracts; may be lost
 	EpochConfigs string
+	History      string // folder of imported older blocks; need not exist
 }
 
 // PathsOf returns the paths for the folder dir and its configuration c.
@@ -50,6 +51,7 @@ func PathsOf(dir string, c *config.Config) Paths {
 		p.Data = in(dir, c.StorePath)
 	}
 	p.Data = chainFolder(p.Data)
+	p.History = in(dir, c.History.Path)
 	if p.Contracts = filepath.Join(p.Data, contractDir); c.ContractCachePath != "" {
 		p.Contracts = in(dir, c.ContractCachePath)
 	}

@@ -23,21 +23,22 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// coders holds the zstd state, which is created at first use.
-var coders struct {
+// coder holds the zstd state of a store, which is created at first use. Safe for concurrent use, but
+// one record is encoded at a time.
+type coder struct {
 	once sync.Once
 	enc  *zstd.Encoder
 	dec  *zstd.Decoder
 }
 
-func initCoders() {
+func (c *coder) init() {
 	var err error
-	coders.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false),
+	c.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false),
 		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(fmt.Sprintf("history: zstd options: %v", err))
 	}
-	coders.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxDecoders), zstd.WithDecoderLowmem(true),
+	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxDecoders), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(blockdoc.MaxDocument), zstd.WithDecoderMaxWindow(8<<20))
 	if err != nil {
 		panic(fmt.Sprintf("history: zstd options: %v", err))
@@ -45,14 +46,14 @@ func initCoders() {
 }
 
 // appendRecord appends the record of a block with the JSON text.
-func appendRecord(b []byte, height primitives.Height, hash primitives.Hash, text []byte) []byte {
-	coders.once.Do(initCoders)
+func (c *coder) appendRecord(b []byte, height primitives.Height, hash primitives.Hash, text []byte) []byte {
+	c.once.Do(c.init)
 	start := len(b)
 	b = append(b, make([]byte, recordFrame)...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(height))
 	b = append(b, hash[:]...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
-	b = coders.enc.EncodeAll(text, b)
+	b = c.enc.EncodeAll(text, b)
 	rest := b[start+recordFrame:]
 	binary.LittleEndian.PutUint32(b[start:], uint32(len(rest)))
 	binary.LittleEndian.PutUint32(b[start+4:], crc32.Checksum(rest, castagnoli))
@@ -60,7 +61,7 @@ func appendRecord(b []byte, height primitives.Height, hash primitives.Hash, text
 }
 
 // decodeRecord returns what appendRecord was given. The record must fill b. Errors: ErrDamaged.
-func decodeRecord(b []byte) (height primitives.Height, hash primitives.Hash, text []byte, err error) {
+func (c *coder) decodeRecord(b []byte) (height primitives.Height, hash primitives.Hash, text []byte, err error) {
 	if len(b) < recordPrefix {
 		return 0, hash, nil, damaged("a record has %d bytes", len(b))
 	}
@@ -77,10 +78,10 @@ func decodeRecord(b []byte) (height primitives.Height, hash primitives.Hash, tex
 	if size > blockdoc.MaxDocument {
 		return 0, hash, nil, damaged("a record states a document of %d bytes", size)
 	}
-	coders.once.Do(initCoders)
+	c.once.Do(c.init)
 	frame := rest[44:]
 	// The buffer grows only as decompressed bytes arrive, so a wrong size allocates little.
-	text, err = coders.dec.DecodeAll(frame, make([]byte, 0, min(int(size), 64*len(frame)+4096)))
+	text, err = c.dec.DecodeAll(frame, make([]byte, 0, min(int(size), 64*len(frame)+4096)))
 	if err != nil {
 		return 0, hash, nil, damaged("%w", err)
 	}

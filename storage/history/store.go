@@ -109,6 +109,7 @@ type Store struct {
 	o     Options
 	slots chan struct{} // semaphore of decoders
 	docs  cache
+	coder coder
 
 	mu     sync.RWMutex // guards the fields below
 	db     *leveldb.DB
@@ -329,7 +330,7 @@ func (s *Store) Append(d *blockdoc.Document, progress []byte) error {
 	if s.next.Blocks > 0 && (d.Hash != s.next.Below || h.Height >= s.next.Low.Height) {
 		return fmt.Errorf("history: %w: block %d, %v does not follow below block %d", storage.ErrOrder, h.Height, d.Hash, s.next.Low.Height)
 	}
-	rec := appendRecord(s.buf[:0], h.Height, d.Hash, d.AppendJSON(nil))
+	rec := s.coder.appendRecord(s.buf[:0], h.Height, d.Hash, d.AppendJSON(nil))
 	if s.buf = rec; cap(rec) > groupBytes {
 		s.buf = nil
 	}
@@ -606,7 +607,7 @@ func (s *Store) read(height primitives.Height) ([]byte, error) {
 		}
 		return nil, s.broken(height, wrap("log read", err))
 	}
-	got, _, text, err := decodeRecord(b)
+	got, _, text, err := s.coder.decodeRecord(b)
 	if err == nil && got != height {
 		err = damaged("the record is of height %d", got)
 	}

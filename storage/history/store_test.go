@@ -336,19 +336,20 @@ func TestReadersSeeWholeBlocks(t *testing.T) {
 
 // FuzzRecord: the decoder of records accepts only what appendRecord wrote, and never panics.
 func FuzzRecord(f *testing.F) {
-	rec := appendRecord(nil, 7, primitives.Hash{1}, []byte(strings.Repeat("text ", 50)))
+	c := new(coder)
+	rec := c.appendRecord(nil, 7, primitives.Hash{1}, []byte(strings.Repeat("text ", 50)))
 	f.Add(rec)
 	f.Add(rec[:recordPrefix])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		height, hash, text, err := decodeRecord(b)
+		height, hash, text, err := c.decodeRecord(b)
 		if err != nil {
 			if !errors.Is(err, storage.ErrDamaged) {
 				t.Errorf("%v", err)
 			}
 			return
 		}
-		h, x, again, err := decodeRecord(appendRecord(nil, height, hash, text))
+		h, x, again, err := c.decodeRecord(c.appendRecord(nil, height, hash, text))
 		if err != nil || h != height || x != hash || string(again) != string(text) {
 			t.Errorf("%d, %v, %q, %v; want %d, %v, %q", h, x, again, err, height, hash, text)
 		}
@@ -357,17 +358,18 @@ func FuzzRecord(f *testing.F) {
 
 // TestAlteredRecordIsRefused: each altered byte of a record is noticed.
 func TestAlteredRecordIsRefused(t *testing.T) {
-	rec := appendRecord(nil, 7, primitives.Hash{1}, []byte(strings.Repeat("text ", 50)))
+	c := new(coder)
+	rec := c.appendRecord(nil, 7, primitives.Hash{1}, []byte(strings.Repeat("text ", 50)))
 	for i := range rec {
 		for _, bit := range []byte{1, 0x80} {
 			bad := slices.Clone(rec)
 			bad[i] ^= bit
-			if _, _, _, err := decodeRecord(bad); !errors.Is(err, storage.ErrDamaged) {
+			if _, _, _, err := c.decodeRecord(bad); !errors.Is(err, storage.ErrDamaged) {
 				t.Errorf("byte %d: %v", i, err)
 			}
 		}
 	}
-	big := appendRecord(nil, 7, primitives.Hash{}, nil)
+	big := c.appendRecord(nil, 7, primitives.Hash{}, nil)
 	if len(big) > recordPrefix+16 || blockdoc.MaxDocument > maxRecord {
 		t.Errorf("%d bytes for an empty text", len(big))
 	}
