@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/internal/blockfeed"
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage/history"
+)
+
+// TestArchiveImportsItsHistory: an archive that began by state sync imports all older blocks from a
+// feed, through a kill and an absence of the feed, and afterwards finds each block, transaction and
+// receipt. Without the feed it serves what it has. With another data folder it says what is wrong.
+func TestArchiveImportsItsHistory(t *testing.T) {
+	const epoch = 20
+	dirA := shortEpochs(t, epoch)
+	a := joined(t, dirA, "")
+	defer func() { stop(t, a) }()
+	nonce := primitives.Nonce(0)
+	for int(a.Engine.Head().Height()) < 7*epoch+15 {
+		nonce++
+		signed, _ := encode(draft(a, a.home.ValidatorKey, nonce, "near", &primitives.Transfer{Deposit: primitives.NEAR(1)}), a.home.ValidatorKey)
+		var status txStatus
+		if got := ask(t, a, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "NONE"}, &status); got != "" {
+			t.Fatal(got)
+		}
+		mineBy(t, a, `{"blocks":3}`)
+	}
+
+	// feed is the first node's layout of neardata. It fails after some blocks until it is repaired.
+	at, err := url.Parse("http://" + a.Addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left atomic.Int64
+	proxy := httputil.NewSingleHostReverseProxy(at)
+	feed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if left.Add(-1) < 0 {
+			http.Error(w, "away", http.StatusBadGateway)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer feed.Close()
+
+	boot := fmt.Sprintf("%v@%s", a.home.NodeKey.PublicKey(), a.NetworkAddr())
+	dirB := followerHome(t, dirA)
+	var said bytes.Buffer
+	open := func(source string) *Daemon {
+		t.Helper()
+		hm, err := home.Load(dirB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hm.Config.Archive, hm.Config.ArchiveStart = true, config.StartStateSync
+		hm.Config.History.Source, hm.Config.History.Percent, hm.Config.History.Reserve = source, 800, 1
+		on := true
+		n := &hm.Config.Network
+		n.Enabled, n.Addr, n.BootNodes = &on, "127.0.0.1:0", boot
+		log := logrus.New()
+		log.SetOutput(&said)
+		h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Restarts: true, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	awaitStateSync(t, open("neardata:"+feed.URL))
+	left.Store(30)
+	b := open("neardata:" + feed.URL)
+	eventually(t, "without a feed", func() bool { return left.Load() < -3 })
+	first := b.Engine.Store().Tip().Tail
+	if first < 6*epoch {
+		t.Fatalf("the archive begins at %d", first)
+	}
+
+	// A kill: the folder is copied while the node has it open.
+	killed := t.TempDir()
+	if err := os.CopyFS(killed, os.DirFS(b.home.Paths.History)); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, b)
+	if err := os.RemoveAll(b.home.Paths.History); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(killed, b.home.Paths.History); err != nil {
+		t.Fatal(err)
+	}
+	left.Store(1 << 30)
+	b = open("neardata:" + feed.URL)
+	eventually(t, "imported", func() bool { return b.imports.Status().State == blockfeed.ImportDone })
+	has := func() {
+		t.Helper()
+		low, high, ok := b.history.Bounds()
+		if st := b.history.Stats(); !ok || low != 1 || high != first || st.Blocks != uint64(first) {
+			t.Fatalf("%d to %d, %v, %+v; want 1 to %d", low, high, ok, st, first)
+		}
+		outcomes := 0
+		for h := primitives.Height(1); h <= first; h++ {
+			d, err := b.history.Document(h)
+			if err != nil || d.Hash.String() != hashAt(t, a, h) {
+				t.Fatalf("block %d: %v", h, err)
+			}
+			for i := range d.Shards {
+				s := &d.Shards[i]
+				for j := range s.Outcomes {
+					find := b.history.Receipt
+					if j < len(s.Transactions) {
+						find = b.history.Transaction
+					}
+					if p, has, err := find(s.Outcomes[j].ID); err != nil || !has || p != (history.Place{Height: h, Shard: s.ID}) {
+						t.Errorf("outcome %v of block %d: %+v, %v, %v", s.Outcomes[j].ID, h, p, has, err)
+					}
+					outcomes++
+				}
+			}
+		}
+		if outcomes < 50 {
+			t.Errorf("only %d outcomes", outcomes)
+		}
+	}
+	has()
+	m := b.imports.Status()
+	if m.Check.Unproven != 0 || m.Check.Blocks != uint64(first) || !m.Check.Done || m.Share() != 1 {
+		t.Errorf("%+v", m)
+	}
+	text := string(b.appendMetrics(nil))
+	for _, want := range []string{
+		fmt.Sprintf("troupe_history_blocks %d\n", first), "troupe_history_lowest_height 1\n", fmt.Sprintf("troupe_history_highest_height %d\n", first),
+		"troupe_history_progress 1\n", "troupe_history_unproven_outcomes 0\n", `troupe_history_state{state="done"} 1`, `troupe_history_state{state="importing"} 0`,
+		"troupe_history_seconds_left 0\n", "troupe_history_errors 0\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the metrics", want)
+		}
+	}
+	stop(t, b)
+
+	b = open("") // serves what it has
+	has()
+	if b.imports != nil {
+		t.Error("a job without a feed")
+	}
+	stop(t, b)
+
+	// The data folder is begun anew, at a later block.
+	if err := os.RemoveAll(b.home.Paths.Data); err != nil {
+		t.Fatal(err)
+	}
+	for int(a.Engine.Head().Height()) < 14*epoch+15 {
+		mineBy(t, a, `{"blocks":3}`)
+	}
+	awaitStateSync(t, open("neardata:"+feed.URL))
+	b = open("neardata:" + feed.URL)
+	eventually(t, "refused", func() bool { return b.imports.Status().State == blockfeed.ImportStopped })
+	if r := b.imports.Status().Reason; !strings.Contains(r, "do not adjoin") || !strings.Contains(r, "remove "+b.home.Paths.History) {
+		t.Error(r)
+	}
+	stop(t, b)
+	for _, want := range []string{"import of history: blocks", "import of history: done", "do not adjoin"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("no %q in the log", want)
+		}
+	}
+}
