@@ -49,6 +49,7 @@ var commands = []func(*app) *cobra.Command{
 	newSim,
 	newTrace,
 	newTop,
+	newHistory,
 	newNet,
 	newStream,
 	newViewState,

@@ -32,6 +32,9 @@ func anchor(s *Source, r *AnchorRequest, out Out) error {
 	case at == first:
 		at = s.Engine.Final().Height
 	}
+	if final := s.Engine.Final().Height; r.Height != nil && at > final {
+		return fmt.Errorf("%w: block %d is not final; the last final block is %d, choose one up to that height", ErrUsage, at, final)
+	}
 	hash, err := store.HashAt(at)
 	if r.Height == nil && errors.Is(err, storage.ErrNotFound) {
 		var ref storage.BlockRef
