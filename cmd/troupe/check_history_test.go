@@ -113,6 +113,18 @@ func TestHistoryOfAFeedIsChecked(t *testing.T) {
 	if code, text := check("--start-index 100000000"); code != exitFailure || !strings.Contains(text, "the folder has no block at height 100000000") {
 		t.Errorf("above the head: %d, %s", code, text)
 	}
+	_, text := run("rpc --url " + url + " status")
+	var status struct {
+		Sync struct {
+			Head int `json:"latest_block_height"`
+		} `json:"sync_info"`
+	}
+	if err := json.Unmarshal([]byte(text), &status); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if code, text := check(fmt.Sprintf("--start-index %d", status.Sync.Head)); code != exitFailure || !strings.Contains(text, "is not final") {
+		t.Errorf("the head: %d, %s", code, text)
+	}
 	if code, text := run("view-state check-history rpc:http://" + url); code != exitUsage || !strings.Contains(text, "gives no outcomes") {
 		t.Errorf("an RPC node: %d, %s", code, text)
 	}

@@ -32,9 +32,6 @@ func anchor(s *Source, r *AnchorRequest, out Out) error {
 	case at == first:
 		at = s.Engine.Final().Height
 	}
-	if final := s.Engine.Final().Height; r.Height != nil && at > final {
-		return fmt.Errorf("%w: block %d is not final; the last final block is %d, choose one up to that height", ErrUsage, at, final)
-	}
 	hash, err := store.HashAt(at)
 	if r.Height == nil && errors.Is(err, storage.ErrNotFound) {
 		var ref storage.BlockRef
@@ -46,6 +43,9 @@ func anchor(s *Source, r *AnchorRequest, out Out) error {
 	}
 	if err != nil {
 		return err
+	}
+	if final := s.Engine.Final().Height; at > final { // another block may take its place
+		return fmt.Errorf("view-state: block %d is not final; the last final block is %d, choose one up to that height", at, final)
 	}
 	return printJSON(out, "", Anchor{at, hash, s.Engine.Genesis().Hash, first})
 }
