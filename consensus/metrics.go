@@ -22,7 +22,10 @@ const (
 // chain/chunks/src/metrics.rs, chain/client/src/metrics.rs).
 var (
 	delayBounds = metrics.Exponential(0.001, 1.6, 20)
-	byShard     = []string{"shard_id"}
+	fineBounds  = metrics.Bounds(0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.5, 2)
+	fieldBounds = metrics.Bounds(10e3, 20e3, 50e3, 100e3, 200e3, 300e3, 500e3, 750e3, 1e6, 1.5e6, 2e6, 2.5e6, 3e6, 3.5e6, 4e6, 4.5e6, 5e6, 6e6,
+		7e6, 8e6, 9e6, 10e6)
+	byShard = []string{"shard_id"}
 
 	optimisticTime = &metrics.Family{Name: "near_optimistic_block_processing_time", Kind: metrics.Histogram, Per: perSecond, Bounds: delayBounds,
 		Help: "Time taken to process optimistic blocks successfully, from when a block is ready to be processed till when the processing is finished. " +
@@ -42,8 +45,37 @@ var (
 
 	witnessSize = &metrics.Family{Name: "near_chunk_state_witness_total_size", Kind: metrics.Histogram, Labels: byShard,
 		Bounds: metrics.Exponential(100_000, 1.2, 32), Help: "Stateless validation compressed state witness size in bytes"}
+	witnessRawSize = &metrics.Family{Name: "near_chunk_state_witness_raw_size", Kind: metrics.Histogram, Labels: byShard,
+		Bounds: metrics.Exponential(100_000, 1.2, 32), Help: "Stateless validation uncompressed (raw) state witness size in bytes"}
+	witnessTransitionSize = &metrics.Family{Name: "near_chunk_state_witness_main_state_transition_size", Kind: metrics.Histogram, Labels: byShard,
+		Bounds: fieldBounds, Help: "Size of ChunkStateWitness::main_state_transition (storage proof needed to execute receipts)"}
+	witnessSourcesSize = &metrics.Family{Name: "near_chunk_state_witness_source_receipt_proofs_size", Kind: metrics.Histogram, Labels: byShard,
+		Bounds: fieldBounds, Help: "Size of ChunkStateWitness::source_receipt_proofs (incoming receipts proofs)"}
+	witnessEncodeTime = &metrics.Family{Name: "near_chunk_state_witness_encode_time", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+		Bounds: metrics.Linear(0.025, 0.025, 20), Help: "State witness encoding (serialization + compression) latency in seconds"}
+	witnessDecodeTime = &metrics.Family{Name: "near_chunk_state_witness_decode_time", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+		Bounds: metrics.Linear(0.025, 0.025, 20), Help: "State witness decoding (decompression + deserialization) latency in seconds"}
+	partialEncodeTime = &metrics.Family{Name: "near_partial_witness_encode_time", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+		Bounds: metrics.Linear(0, 0.005, 20), Help: "Partial state witness generation from encoded state witness time in seconds"}
+	partialLastPart = &metrics.Family{Name: "near_partial_witness_time_to_last_part", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+		Bounds: fineBounds,
+		Help:   "Time taken from receiving first partial witness part to receiving enough parts to decode the state witness"}
+	partialCacheSize = &metrics.Family{Name: "near_partial_witness_cache_size", Kind: metrics.Gauge, Labels: byShard,
+		Help: "Total size in bytes of all currently cached witness parts for a given shard"}
+	deploysLastPart = &metrics.Family{Name: "near_partial_contract_deploys_time_to_last_part", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+		Bounds: fineBounds,
+		Help:   "Time taken from receiving first partial contract deploys to receiving enough parts to decode"}
+	codeTime = &metrics.Family{Name: "near_receive_witness_accessed_contract_codes_time", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+		Bounds: metrics.Linear(0.025, 0.025, 40), Help: "Time it takes to retrieve missing contract codes"}
+	codeDelay = &metrics.Family{Name: "near_witness_accessed_contract_codes_delay", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+		Bounds: metrics.Linear(0.025, 0.025, 40), Help: "Delay in witness processing caused by waiting for accessed contract codes"}
+	codeState = &metrics.Family{Name: "near_decode_partial_witness_accessed_contracts_state_count", Kind: metrics.Counter,
+		Labels: []string{"shard_id", "state"},
+		Help:   "State of the accessed contracts when collected enough parts to decode the witness"}
+	codeAnswerTime = &metrics.Family{Name: "near_process_contract_code_request_time", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+		Bounds: metrics.Exponential(0.001, 2, 10), Help: "Total time taken to process contract code request from a chunk validator"}
 	witnessRoundtrip = &metrics.Family{Name: "near_chunk_state_witness_network_roundtrip_time", Kind: metrics.Histogram, Labels: []string{"witness_size_bucket"},
-		Per: perSecond, Bounds: metrics.Bounds(0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.5, 2),
+		Per: perSecond, Bounds: fineBounds,
 		Help: "Time in seconds between sending state witness through the network to chunk producer and receiving the corresponding ack message"}
 	witnessTime = &metrics.Family{Name: "near_chunk_state_witness_validation_time", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
 		Bounds: metrics.Exponential(0.01, 2, 12), Help: "State witness validation latency in seconds"}
@@ -72,7 +104,45 @@ var (
 // Families lists the metrics that a Node adds to Counters.Measured.
 func Families() []*metrics.Family {
 	return append([]*metrics.Family{optimisticTime, optimisticReadyGap, optimisticDoneGap, excludedChunks, endorsedStake, missingEndorsements,
-		witnessSize, witnessRoundtrip, witnessTime, witnessFailed, orphanWitnesses, orphanPool, orphanBytes}, partTimes[:]...)
+		witnessSize, witnessRawSize, witnessTransitionSize, witnessSourcesSize, witnessEncodeTime, witnessDecodeTime, partialEncodeTime,
+		partialLastPart, partialCacheSize, deploysLastPart, codeTime, codeDelay, codeState, codeAnswerTime, witnessRoundtrip, witnessTime,
+		witnessFailed, orphanWitnesses, orphanPool, orphanBytes}, partTimes[:]...)
+}
+
+// trackerFamilies are the metrics of what the witness tracker measures. codeState is not among them.
+var trackerFamilies = [partialwitness.Quantities]*metrics.Family{
+	partialwitness.RawSize: witnessRawSize, partialwitness.EncodedSize: witnessSize, partialwitness.TransitionSize: witnessTransitionSize,
+	partialwitness.SourcesSize: witnessSourcesSize, partialwitness.EncodeTime: witnessEncodeTime, partialwitness.CutTime: partialEncodeTime,
+	partialwitness.DecodeTime: witnessDecodeTime, partialwitness.LastPartTime: partialLastPart, partialwitness.LastDeployTime: deploysLastPart,
+	partialwitness.CodeTime: codeTime, partialwitness.CodeDelay: codeDelay, partialwitness.AnswerTime: codeAnswerTime,
+	partialwitness.CacheSize: partialCacheSize,
+}
+
+// measureWitnesses adds what a step of the witness tracker has measured.
+func (n *Node) measureWitnesses(list []partialwitness.Measured) {
+	for _, m := range list {
+		shard := label(m.Shard)
+		switch m.What {
+		case partialwitness.CacheSize:
+			n.measured.Put(partialCacheSize, m.Value, shard)
+		case partialwitness.CodeUnknown:
+			n.measured.Add(codeState, m.Value, shard, "unknown")
+		case partialwitness.CodeRequested:
+			n.measured.Add(codeState, m.Value, shard, "requested")
+		case partialwitness.CodeReceived:
+			n.measured.Add(codeState, m.Value, shard, "received")
+		default:
+			n.measured.Add(trackerFamilies[m.What], m.Value, shard)
+		}
+	}
+}
+
+// elapsed returns the time of Options.Elapsed in ns, 0 without it.
+func (n *Node) elapsed() int64 {
+	if n.o.Elapsed == nil {
+		return 0
+	}
+	return int64(n.o.Elapsed())
 }
 
 // label returns a shard's id as the value of a label.
@@ -172,20 +242,22 @@ type sentWitness struct {
 	left  int   // validators that have not acknowledged the witness
 }
 
-// timeWitness measures the size of a witness that this node sends, and remembers when it is sent.
-// Only the first part has to be looked at: each has the total size.
-func (n *Node) timeWitness(h *primitives.ChunkHeader, sends []partialwitness.Send) {
+// timeWitness remembers when a witness of this node is sent.
+func (n *Node) timeWitness(h *primitives.ChunkHeader, out *partialwitness.Out) {
 	w := sentWitness{chunk: h.ChunkHash(), at: n.now}
-	for _, s := range sends {
-		if p, ok := s.Body.(*primitives.PartialWitness); ok {
-			w.size = int(p.EncodedLength)
+	for _, s := range out.Send {
+		if _, ok := s.Body.(*primitives.PartialWitness); ok {
 			w.left++
+		}
+	}
+	for _, m := range out.Measured {
+		if m.What == partialwitness.EncodedSize {
+			w.size = int(m.Value)
 		}
 	}
 	if w.left == 0 {
 		return
 	}
-	n.measured.Add(witnessSize, int64(w.size), label(h.ShardID))
 	if len(n.sentWitnesses) >= maxSentWitnesses {
 		n.sentWitnesses = slices.Delete(n.sentWitnesses, 0, 1)
 	}

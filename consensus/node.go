@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/anchor"
@@ -193,6 +194,10 @@ type Options struct {
 	// produce_chunk_add_transactions_time_limit). nil: no time limit.
 	ChooseTimer func() (over func() bool)
 
+	// Elapsed returns the time since any point. It only measures how long parts of steps and jobs
+	// take, for Counters. It must be safe for concurrent use. nil: these times are 0.
+	Elapsed func() time.Duration
+
 	// NoOptimisticBlocks makes the node neither send nor use optimistic blocks.
 	NoOptimisticBlocks bool
 
@@ -342,6 +347,7 @@ func New(o Options, now int64) (*Node, error) {
 			n.assigned,
 			o.Verifier.Verify,
 		)
+		n.witnesses.Clock = n.elapsed
 	}
 	n.counters = new(ProductionCounters)
 	if o.Counters != nil {

@@ -63,7 +63,7 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 	out, err := n.witnesses.Step(
 		partialwitness.Made{Witness: w.ChunkStateWitness, Transition: w.Transition, Accesses: w.Accesses, Deploys: w.Deploys},
 	)
-	n.timeWitness(&c.Header, out.Send)
+	n.timeWitness(&c.Header, &out)
 	n.applyWitnessOut(out, err)
 	return nil
 }
@@ -130,6 +130,7 @@ func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 	if err != nil && !errors.Is(err, partialwitness.ErrKnown) {
 		n.note(err, "witnesses")
 	}
+	n.measureWitnesses(out.Measured)
 	for _, s := range out.Send {
 		var m Message = s.Body
 		if e, ok := m.(*primitives.ChunkEndorsement); ok {
@@ -287,17 +288,20 @@ func (n *Node) runWitnessCheck(j partialwitness.PendingWitness) {
 			return
 		}
 	}
-	begun := n.now
+	var took int64
+	checked := false
 	n.run(func() {
 		if j.Size > maxInlineCheck {
 			held, err = n.o.Witnesses.CheckHeld(j.Witness, whole)
 		}
 		if !held && err == nil {
+			begun := n.elapsed()
 			err = n.o.Witnesses.CheckWitness(j.Witness, j.Codes)
+			took, checked = n.elapsed()-begun, true
 		}
 	}, func() {
-		if !held { // nearcore does not time a check against its own state either
-			n.measured.Add(witnessTime, n.now-begun, label(j.Witness.Header.ShardID))
+		if checked { // nearcore does not time a check against its own state either
+			n.measured.Add(witnessTime, took, label(j.Witness.Header.ShardID))
 		}
 		n.witnessChecked(j, err)
 	})

@@ -82,12 +82,25 @@ func (w *ChunkStateWitness) Key() ChunkKey {
 
 // AppendBorsh appends tag 1 and the fields. Sources must be sorted by chunk hash.
 func (w *ChunkStateWitness) AppendBorsh(b []byte) []byte {
+	b, _ = w.AppendMeasured(b)
+	return b
+}
+
+// WitnessFieldSizes are the sizes in bytes of encoded fields of a ChunkStateWitness.
+type WitnessFieldSizes struct{ Main, Sources int }
+
+// AppendMeasured does the same as AppendBorsh, and returns the sizes of two fields.
+func (w *ChunkStateWitness) AppendMeasured(b []byte) ([]byte, WitnessFieldSizes) {
+	var n WitnessFieldSizes
 	b = w.Header.AppendBorsh(append(append(b, 1), w.EpochID[:]...))
+	at := len(b)
 	b = w.Main.AppendBorsh(b)
+	n.Main, at = len(b)-at, len(b)
 	b = borsh.AppendSlice(b, w.Sources, func(b []byte, s *SourceProof) []byte { return s.ReceiptProof.AppendBorsh(append(b, s.Chunk[:]...)) })
+	n.Sources = len(b) - at
 	b = AppendTransactions(append(b, w.AppliedReceipts[:]...), w.Transactions)
 	b = borsh.AppendSlice(b, w.Implicit, func(b []byte, s *StateTransition) []byte { return s.AppendBorsh(b) })
-	return AppendTransactions(b, w.NewTransactions)
+	return AppendTransactions(b, w.NewTransactions), n
 }
 
 // DecodeBorsh reads what AppendBorsh writes, and also encodings with Sources in another order or

@@ -22,7 +22,8 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 	if err != nil {
 		return out, err
 	}
-	payload, err := Encode(m.Witness)
+	begun := t.now()
+	payload, size, fields, err := encode(m.Witness)
 	if err != nil {
 		return out, err
 	}
@@ -30,10 +31,17 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 	if err != nil {
 		return out, err
 	}
+	encoded := t.now()
 	parts, err := Parts(key, at, payload, len(list), t.me.Key)
 	if err != nil {
 		return out, err
 	}
+	out.measure(EncodeTime, key.ShardID, encoded-begun)
+	out.measure(RawSize, key.ShardID, int64(size))
+	out.measure(EncodedSize, key.ShardID, int64(len(payload)))
+	out.measure(TransitionSize, key.ShardID, int64(fields.Main))
+	out.measure(SourcesSize, key.ShardID, int64(fields.Sources))
+	out.measure(CutTime, key.ShardID, t.now()-encoded)
 	if slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID == t.me.Account }) {
 		if out, err = t.endorse(out, key, m.Witness.Header.ChunkHash()); err != nil {
 			return out, err
@@ -153,7 +161,7 @@ func (t *Tracker) requestCode(out Out, a *accessList, w *pendingWitness) Out {
 	if len(w.asked) == 0 {
 		return out
 	}
-	w.waiting, w.askedFrom = true, a.producer
+	w.waiting, w.askedFrom, w.askedAt = true, a.producer, t.now()
 	q := &primitives.ContractCodeRequest{Requester: t.me.Account, Key: a.Key, Contracts: w.asked, Transition: a.Transition}
 	q.Signature = t.me.Key.Sign(q.SignedBytes())
 	out.Send = append(out.Send, Send{To: []primitives.AccountID{w.askedFrom}, Body: q})
@@ -257,7 +265,10 @@ func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	if len(q.Contracts) > MaxRequested {
 		return out, fmt.Errorf("%w: the request of %s has %d contracts, the limit is %d", ErrContracts, q.Requester, len(q.Contracts), MaxRequested)
 	}
-	return t.respond(out, who, ev)
+	begun := t.now()
+	out, err = t.respond(out, who, ev)
+	out.measure(AnswerTime, q.Key.ShardID, t.now()-begun)
+	return out, err
 }
 
 // requestContent identifies requests with equal content. Most validators of a chunk request the
@@ -385,10 +396,18 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		for i := range list {
 			w.codes = append(w.codes, list[i].code)
 		}
+		var out Out
+		now := t.now()
+		out.measure(CodeTime, id.ShardID, now-w.askedAt)
 		if w.waiting = false; l != nil {
-			return t.validateAgain(Out{}, l), nil
+			return t.validateAgain(out, l), nil
 		}
-		return t.tryDecode(Out{}, id, w), nil
+		if w.parts.enough() {
+			out.measure(CodeDelay, id.ShardID, now-w.enoughAt)
+		}
+		out = t.tryDecode(out, id, w)
+		t.measureCache(&out, id.ShardID)
+		return out, nil
 	}})
 	return out, nil
 }
@@ -449,6 +468,7 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 			return out, err
 		}
 		g = newPartSet(c, p.EncodedLength)
+		g.begun = t.now()
 		t.deploys.put(id, g)
 	}
 	if len(p.Part) > g.coder.MaxPart() {
@@ -469,6 +489,7 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 	}
 	t.deploys.drop(id)
 	t.deploysDone.put(id, struct{}{})
+	out.measure(LastDeployTime, p.Key.ShardID, t.now()-g.begun)
 	asks := t.needsCode
 	var codes [][]byte
 	var list []contract

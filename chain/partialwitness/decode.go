@@ -73,15 +73,22 @@ func unpacker(limit uint64) *zstd.Decoder {
 
 // Encode compresses a witness. Errors: ErrCoding if it exceeds MaxRaw or MaxEncoded.
 func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
-	raw := w.AppendBorsh(nil)
+	payload, _, _, err := encode(w)
+	return payload, err
+}
+
+// encode does the same as Encode, and returns the size of the uncompressed witness in bytes, and the
+// sizes of its fields.
+func encode(w *primitives.ChunkStateWitness) (payload []byte, size int, fields primitives.WitnessFieldSizes, err error) {
+	raw, fields := w.AppendMeasured(nil)
 	if len(raw) > MaxRaw {
-		return nil, fmt.Errorf("%w: the witness has %d bytes, the limit is %d", ErrCoding, len(raw), MaxRaw)
+		return nil, 0, fields, fmt.Errorf("%w: the witness has %d bytes, the limit is %d", ErrCoding, len(raw), MaxRaw)
 	}
-	payload := packer().fast.EncodeAll(raw, nil)
+	payload = packer().fast.EncodeAll(raw, nil)
 	if len(payload)+4 > MaxEncoded {
-		return nil, fmt.Errorf("%w: the compressed witness has %d bytes, the limit is %d", ErrCoding, len(payload), MaxEncoded-4)
+		return nil, 0, fields, fmt.Errorf("%w: the compressed witness has %d bytes, the limit is %d", ErrCoding, len(payload), MaxEncoded-4)
 	}
-	return payload, nil
+	return payload, len(raw), fields, nil
 }
 
 // Decode decompresses and decodes the result of Encode. size is the length of the decompressed

@@ -185,4 +185,5 @@ type Out struct {
 	Work     []*Work
 	Validate []PendingWitness
 	Compile  [][]byte
+	Measured []Measured // for metrics only
 }

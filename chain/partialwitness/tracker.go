@@ -112,6 +112,10 @@ type Tracker struct {
 	contracts     contractCache
 	needsCode     bool // this validator has requested code, so this node does not track all shards
 	counters      *anchor.Counters
+
+	// Clock returns the time in ns since any point, for Out.Measured only. It must be safe for
+	// concurrent use. nil: all measured times are 0.
+	Clock func() int64
 }
 
 // chunkID identifies a chunk in messages. anchor is zero if the messages have no anchor.
@@ -147,6 +151,10 @@ type pendingWitness struct {
 	codes     [][]byte             // cached or received code that the witness calls
 	waiting   bool                 // requested code has not arrived yet
 	decoding  bool                 // a code response is being decoded
+
+	// Times of Tracker.Clock: of the first message, of the request for code, and at which enough parts
+	// had arrived.
+	begun, askedAt, enoughAt int64
 }
 
 // partSet collects the parts of a payload. All parts must state the same encoded length.
@@ -154,7 +162,9 @@ type partSet struct {
 	coder  *Coder
 	parts  [][]byte
 	have   int
+	bytes  int // total length of the present parts
 	length uint64
+	begun  int64 // time of the first part, of Tracker.Clock; only for deployed code
 }
 
 // NewTracker returns an empty tracker. verify checks signatures.
@@ -232,6 +242,7 @@ func (g *partSet) add(ord uint64, part []byte, length uint64) error {
 	}
 	g.parts[ord] = append(make([]byte, 0, len(part)), part...)
 	g.have++
+	g.bytes += len(part)
 	return nil
 }
 
@@ -240,12 +251,7 @@ func (g *partSet) enough() bool { return g != nil && g.have >= g.coder.DataParts
 
 // size returns the total length of the present parts in bytes. A single part may be longer than the
 // length that its message states.
-func (g *partSet) size() (n int) {
-	for _, p := range g.parts {
-		n += len(p)
-	}
-	return n
-}
+func (g *partSet) size() int { return g.bytes }
 
 // payload restores the payload.
 func (g *partSet) payload() ([]byte, error) { return g.coder.Join(slices.Clone(g.parts), g.length) }
@@ -344,7 +350,24 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if err := w.parts.add(p.Ord, p.Part, p.EncodedLength); err != nil {
 		return out, err
 	}
-	return t.tryDecode(out, id, w), nil
+	if w.parts.enough() {
+		w.enoughAt = t.now()
+		out.measure(w.codeState(), key.ShardID, 1)
+	}
+	out = t.tryDecode(out, id, w)
+	t.measureCache(&out, key.ShardID)
+	return out, nil
+}
+
+// codeState returns the count of the present state of the called code.
+func (w *pendingWitness) codeState() Quantity {
+	switch {
+	case w.waiting:
+		return CodeRequested
+	case len(w.asked) > 0:
+		return CodeReceived
+	}
+	return CodeUnknown
 }
 
 // checkPartNeeded returns ErrKnown if a part is not needed any more. checkPartNeeded does not check
@@ -412,7 +435,7 @@ func (t *Tracker) pending(key chunkID, begin bool) (*pendingWitness, error) {
 		return nil, fmt.Errorf("%w: shard %d at height %d", ErrUnasked, key.ShardID, key.HeightCreated)
 	}
 	if !ok {
-		w = new(pendingWitness)
+		w = &pendingWitness{begun: t.now()}
 		s.pending.put(key, w)
 	}
 	return w, nil
@@ -440,19 +463,24 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 		return out
 	}
 	t.done(key)
+	out.measure(LastPartTime, key.ShardID, t.now()-w.begun)
 	var witness *primitives.ChunkStateWitness
 	var size, memory int
+	var took int64
 	out.Work = append(out.Work, &Work{size: w.parts.size(), run: func(most int) error {
 		payload, err := w.parts.payload()
 		if err == nil {
+			begun := t.now()
 			witness, size, memory, err = decode(within(most, unpackWitness), payload)
+			took = t.now() - begun
 		}
 		return err
-	}, then: func(err error) (Out, error) {
+	}, then: func(err error) (out Out, _ error) {
 		if err != nil { // the signer of the parts sent invalid data
-			return Out{}, err
+			return out, err
 		}
-		return t.decoded(PendingWitness{Key: key.ChunkKey, Witness: witness, Size: size, Memory: memory, Codes: w.codes, at: w.at}, w.signer)
+		out.measure(DecodeTime, key.ShardID, took)
+		return t.decoded(out, PendingWitness{Key: key.ChunkKey, Witness: witness, Size: size, Memory: memory, Codes: w.codes, at: w.at}, w.signer)
 	}})
 	return out
 }
@@ -460,7 +488,7 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 // decoded acknowledges a decoded witness to the chunk's producer and emits it for validation.
 // decoded rejects a witness whose previous block is not the block that its parts name: the signer
 // of the parts was checked only for the block that the parts name.
-func (t *Tracker) decoded(j PendingWitness, producer primitives.AccountID) (out Out, err error) {
+func (t *Tracker) decoded(out Out, j PendingWitness, producer primitives.AccountID) (Out, error) {
 	witness := j.Witness
 	if witness.Key() != j.Key || j.at != nil && witness.Header.PrevBlockHash != j.at.PrevBlock {
 		return out, fmt.Errorf("%w: the decoded witness is for shard %d at height %d on block %v, but its parts (shard %d at height %d) name a different chunk or block", ErrPart,
