@@ -164,6 +164,7 @@ func (n *Node) beginOptimistic() {
 					n.timeOptimistic(o.Height, func(t *optimisticTimes) { t.applied = n.now })
 				}
 				j.Ended()
+				n.blocks.OptimisticEnded(uint64(n.now))
 			})
 			n.out.Jobs[len(n.out.Jobs)-1].Optimistic = true
 		}

@@ -376,6 +376,17 @@ func (e *Engine) takeOptimistic(p *BlockImport) {
 	}
 }
 
+// AwaitsOptimistic returns whether a job of the import takes the result of an optimistic job that has
+// not ended. Only the engine's goroutine calls it.
+func (p *BlockImport) AwaitsOptimistic() bool {
+	for i := range p.jobs {
+		if o := p.jobs[i].optimistic; o != nil && !o.ended {
+			return true
+		}
+	}
+	return false
+}
+
 // dropStaleOptimistic drops the optimistic blocks that no block can use, because their parent does
 // not descend from the final block.
 func (e *Engine) dropStaleOptimistic() {

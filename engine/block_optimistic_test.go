@@ -83,6 +83,13 @@ func TestOptimisticBlockGivesResultsOfItsBlock(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				takes := false
+				for k := range p.jobs {
+					takes = takes || p.jobs[k].optimistic != nil
+				}
+				if is, want := p.AwaitsOptimistic(), takes && when != "before"; is != want {
+					t.Errorf("the import waits for the optimistic block: %v, want %v", is, want)
+				}
 				for k := range p.jobs {
 					j := &p.jobs[k]
 					if taken := j.optimistic != nil; when == "before" && taken && !j.Trivial() {
@@ -93,6 +100,9 @@ func TestOptimisticBlockGivesResultsOfItsBlock(t *testing.T) {
 				running.Wait()
 				if when != "before" {
 					a.finish()
+				}
+				if p.AwaitsOptimistic() {
+					t.Error("the import waits for jobs that have ended")
 				}
 				got, err := ahead.Commit(p)
 				if err != nil {

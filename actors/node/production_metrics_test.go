@@ -45,7 +45,9 @@ func TestValidatorsMeasureWhatTheyProduce(t *testing.T) {
 		for _, name := range []string{"near_block_producer_endorsed_stake_ratio", "near_block_producer_missing_endorsement_count",
 			"near_partial_chunk_time_to_last_part_seconds",
 			"near_partial_chunk_time_to_reconstruct_seconds", "near_chunk_state_witness_total_size",
-			"near_block_missing_chunks_delay"} {
+			"near_chunk_state_witness_raw_size", "near_chunk_state_witness_main_state_transition_size",
+			"near_chunk_state_witness_source_receipt_proofs_size", "near_chunk_state_witness_encode_time", "near_partial_witness_encode_time",
+			"near_block_missing_chunks_delay", "near_block_pending_execution_delay"} {
 			measured[name] += value(name + "_count")
 		}
 		highest = max(highest, threshold) // a validator gets the approvals of heights that it produces

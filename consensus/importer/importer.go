@@ -68,6 +68,10 @@ type Importer struct {
 	failed bool // Failed was emitted
 	// lacking has the times in ns since which pooled blocks lack chunk bodies.
 	lacking map[primitives.Hash]uint64
+	// pending means that the running import needs results of an optimistic block that is still being
+	// applied, since the time pendingSince in ns. pendingFor is how long it was pending, in ns.
+	pending                  bool
+	pendingSince, pendingFor uint64
 }
 
 // Run is a running import.
@@ -212,6 +216,7 @@ func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	if err == nil {
 		i.complete(hash, now)
 		i.run = &Run{Import: p, Block: b.Block, Hash: hash, From: b.From, left: len(p.Jobs())}
+		i.beginPending(now)
 		return i.run
 	}
 	if errors.Is(err, engine.ErrMissing) {
@@ -274,7 +279,9 @@ func (r *Run) Done() (last bool) {
 // unknown are taken again.
 func (i *Importer) Finish(stored func(), now uint64) {
 	r := i.run
-	i.run = nil
+	if i.run = nil; !r.Own {
+		i.measurePending(now)
+	}
 	acc, err := i.o.Engine.FinishImport(r.Import, stored)
 	switch {
 	case err == nil:
@@ -360,6 +367,7 @@ func (i *Importer) Refresh(now uint64) {
 func (i *Importer) Stop() *Run {
 	r := i.run
 	i.run = nil
+	i.endPending(i.pendingSince)
 	i.pool.Clear()
 	return r
 }

@@ -14,10 +14,46 @@ var (
 	invalidBlocks = &metrics.Family{Name: "near_num_invalid_blocks", Kind: metrics.Gauge, Labels: []string{"error"}, Help: "Number of invalid blocks"}
 	missingDelay  = &metrics.Family{Name: "near_block_missing_chunks_delay", Kind: metrics.Histogram, Per: 1e9,
 		Bounds: metrics.Exponential(0.001, 1.6, 20), Help: "How long blocks stay in the missing chunks pool"}
+	pendingBlocks = &metrics.Family{Name: "near_num_pending_blocks", Kind: metrics.Gauge,
+		Help: "Number of blocks pending execution due to optimistic blocks in processing."}
+	pendingDelay = &metrics.Family{Name: "near_block_pending_execution_delay", Kind: metrics.Histogram, Per: 1e9,
+		Bounds: metrics.Exponential(0.001, 1.6, 20), Help: "Time taken for a block to wait in pending execution pool"}
 )
 
 // Families lists the metrics that an Importer adds to Options.Measured.
-func Families() []*metrics.Family { return []*metrics.Family{invalidBlocks, missingDelay} }
+func Families() []*metrics.Family {
+	return []*metrics.Family{invalidBlocks, missingDelay, pendingBlocks, pendingDelay}
+}
+
+// beginPending records whether the import that has just begun needs results of an optimistic block
+// that is still being applied. There is at most one such block, because imports run one at a time.
+func (i *Importer) beginPending(now uint64) {
+	i.pending, i.pendingFor = i.run.Import.AwaitsOptimistic(), 0
+	if i.pendingSince = now; i.pending {
+		i.o.Measured.Put(pendingBlocks, 1)
+	}
+}
+
+// OptimisticEnded tells the Importer that a job of an optimistic block has ended. now is in ns.
+func (i *Importer) OptimisticEnded(now uint64) {
+	if i.pending && (i.run == nil || !i.run.Import.AwaitsOptimistic()) {
+		i.endPending(now)
+	}
+}
+
+func (i *Importer) endPending(now uint64) {
+	if i.pending {
+		i.pending, i.pendingFor = false, now-i.pendingSince
+		i.o.Measured.Put(pendingBlocks, 0)
+	}
+}
+
+// measurePending measures how long the finished import of a peer's block was pending, 0 if it never
+// was (nearcore chain/chain/src/blocks_delay_tracker.rs:412).
+func (i *Importer) measurePending(now uint64) {
+	i.endPending(now)
+	i.o.Measured.Add(pendingDelay, int64(i.pendingFor))
+}
 
 // countInvalid counts a peer's invalid block. Blocks with a wrong signature or height do not count,
 // because an attacker can make any number of them (nearcore chain/chain/src/chain.rs:741).

@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/metrics"
 )
 
@@ -60,5 +61,31 @@ func TestInvalidBlocksAreCounted(t *testing.T) {
 				t.Errorf("%s: %d blocks of %s, want %d", stage, got, label, want)
 			}
 		}
+	}
+}
+
+// TestPendingBlockIsMeasured: a block whose import needs jobs of an optimistic block counts until the
+// last of them has ended, and the delay is measured when the import ends. Other blocks have no delay.
+func TestPendingBlockIsMeasured(t *testing.T) {
+	t.Parallel()
+	m := new(metrics.Set)
+	i := New(Options{Measured: m})
+	i.run = &Run{Import: new(engine.BlockImport)}
+	i.beginPending(1000) // the import has no such job
+	i.OptimisticEnded(1500)
+	i.measurePending(2000)
+	if c, v := m.Count(pendingDelay), m.Value(pendingDelay); c != 1 || v != 0 || m.Value(pendingBlocks) != 0 {
+		t.Errorf("of a block that does not wait: %d values, %d ns, %d pending", c, v, m.Value(pendingBlocks))
+	}
+	i.beginPending(3000)
+	i.pending = true // as with such a job
+	m.Put(pendingBlocks, 1)
+	i.OptimisticEnded(3400)
+	if n := m.Value(pendingBlocks); n != 0 || m.Count(pendingDelay) != 1 {
+		t.Errorf("after the job: %d pending, %d values", n, m.Count(pendingDelay))
+	}
+	i.measurePending(9000)
+	if c, v := m.Count(pendingDelay), m.Value(pendingDelay); c != 2 || v != 400 {
+		t.Errorf("%d values, %d ns, want 2 and 400", c, v)
 	}
 }

@@ -17,6 +17,7 @@ import (
 // Safe for concurrent use.
 type Meter struct {
 	sent, received map[string]*messageCount // by variant; the maps do not change
+	arrivedBytes   atomic.Uint64            // size of all frames that have arrived, also of those that do not decode
 
 	mu     sync.Mutex
 	routed map[routedLabels]*latencies
@@ -70,6 +71,10 @@ func NewMeter() *Meter {
 
 // Sent counts a message that is sent. size is the size of its frame in bytes.
 func (m *Meter) Sent(msg wire.Message, size int) { m.sent[wire.Variant(msg)].add(size) }
+
+// Arrived counts the bytes of a frame that has arrived, before it is decoded. neard too counts frames
+// that do not decode (peer_actor.rs:1576).
+func (m *Meter) Arrived(size int) { m.arrivedBytes.Add(uint64(size)) }
 
 // Received counts a message that has arrived. size is the size of its frame in bytes.
 func (m *Meter) Received(msg wire.Message, size int) { m.received[wire.Variant(msg)].add(size) }
@@ -139,6 +144,8 @@ func (m *Meter) Append(b []byte) []byte {
 		all, direction := "near_peer_data_"+x.name+"_bytes", " from"
 		if x.name == "sent" {
 			direction = " to"
+		} else {
+			sum = m.arrivedBytes.Load()
 		}
 		head(all, "counter", "Total data "+x.name+direction+" peers")
 		b = fmt.Appendf(b, "%s %d\n", all, sum)

@@ -30,8 +30,10 @@ func TestMeterCountsByVariant(t *testing.T) {
 		msg  wire.Message
 		size int
 	}{{&wire.PeersRequest{}, 10}, {&wire.PeersRequest{}, 5}, {&wire.Routed{Body: &wire.PartialChunk{}}, 100}, {&wire.Handshake{Tier: wire.T1}, 7}} {
+		m.Arrived(x.size)
 		m.Received(x.msg, x.size)
 	}
+	m.Arrived(1000) // a frame that does not decode
 	m.Sent(&wire.EpochSyncRequest{}, 3)
 	for _, x := range []struct {
 		prefix string
@@ -41,7 +43,7 @@ func TestMeterCountsByVariant(t *testing.T) {
 		{"near_peer_message_received_by_type_bytes", []string{`{type="PeersRequest"} 15`, `{type="Tier1Handshake"} 7`, `{type="VersionedPartialEncodedChunk"} 100`}},
 		{"near_peer_message_sent_by_type_total", []string{`{type="EpochSyncRequest"} 1`}},
 		{"near_peer_message_sent_by_type_bytes", []string{`{type="EpochSyncRequest"} 3`}},
-		{"near_peer_data_received_bytes", []string{" 122"}},
+		{"near_peer_data_received_bytes", []string{" 1122"}},
 		{"near_peer_data_sent_bytes", []string{" 3"}},
 	} {
 		got := samples(m, x.prefix)

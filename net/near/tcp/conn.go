@@ -225,6 +225,7 @@ func (l *link) read(h *Server) {
 		}
 		h.Received.Add(uint64(4 + len(frame)))
 		l.tap(h, false, frame)
+		h.node.Meter.Arrived(len(frame))
 		m, err := wire.Decode(frame)
 		if err != nil {
 			continue

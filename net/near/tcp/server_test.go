@@ -3,10 +3,12 @@ package tcp
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -203,6 +205,15 @@ func TestBadFramesAffectNoOtherPeer(t *testing.T) {
 	}
 	if a.peers() != 1 {
 		t.Errorf("%d peers", a.peers())
+	}
+	var text string // the frames that do not decode count as bytes, as in neard
+	a.Inspect(func(n *near.PeerManager) { text = string(n.Meter.Append(nil)) })
+	bytes := 0
+	if _, rest, ok := strings.Cut(text, "\nnear_peer_data_received_bytes "); ok {
+		_, _ = fmt.Sscan(rest, &bytes)
+	}
+	if least := longHandshake + 1 + 100*len("no protobuf at all"); bytes < least {
+		t.Errorf("near_peer_data_received_bytes is %d, want at least %d", bytes, least)
 	}
 }
 
