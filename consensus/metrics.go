@@ -137,12 +137,12 @@ func (n *Node) measureWitnesses(list []partialwitness.Measured) {
 	}
 }
 
-// elapsed returns the time of Options.Elapsed in ns, 0 without it.
+// elapsed returns the time of Options.Elapsed, 0 without it.
 func (n *Node) elapsed() int64 {
 	if n.o.Elapsed == nil {
 		return 0
 	}
-	return int64(n.o.Elapsed())
+	return n.o.Elapsed()
 }
 
 // label returns a shard's id as the value of a label.

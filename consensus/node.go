@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/anchor"
@@ -194,9 +193,9 @@ type Options struct {
 	// produce_chunk_add_transactions_time_limit). nil: no time limit.
 	ChooseTimer func() (over func() bool)
 
-	// Elapsed returns the time since any point. It only measures how long parts of steps and jobs
-	// take, for Counters. It must be safe for concurrent use. nil: these times are 0.
-	Elapsed func() time.Duration
+	// Elapsed returns the time since any point, in ns. It only measures how long parts of steps and
+	// jobs take, for Counters. It must be safe for concurrent use. nil: these times are 0.
+	Elapsed func() int64
 
 	// NoOptimisticBlocks makes the node neither send nor use optimistic blocks.
 	NoOptimisticBlocks bool

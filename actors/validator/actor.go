@@ -276,7 +276,7 @@ func (a *Actor) open() (err error) {
 		Engine: guardedEngine{a.o.Engine,
 			a.o.Life}, HeaderChain: a.o.Engine.HeaderChain(), Witnesses: a.o.Engine.Witnesses(), Account: a.o.Account, Key: a.o.Key, KeyWait: a.o.KeyWait, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
 		Verifier: a.o.Verifier, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
-		Counters: &a.o.Life.Counters, ChooseTimer: a.chooseTimer(), Elapsed: a.o.Elapsed,
+		Counters: &a.o.Life.Counters, ChooseTimer: a.chooseTimer(), Elapsed: func() int64 { return int64(a.o.Elapsed()) },
 	}, a.now)
 	if err != nil {
 		return err
