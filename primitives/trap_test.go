@@ -8,8 +8,6 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// docs/dev/vectors.md lists the traps and their tests.
-
 // TestAccountV2BeginsWithTag: an account of version 1 has no tag, one of version 2 begins with 16
 // bytes of FF and tag 0.
 func TestAccountV2BeginsWithTag(t *testing.T) {

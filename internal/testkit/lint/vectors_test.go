@@ -35,8 +35,8 @@ func TestVectorsPageNamesExistingTests(t *testing.T) {
 			named = append(named, [2]string{m[1], name})
 		}
 	}
-	if len(named) < 100 {
-		t.Errorf("docs/dev/vectors.md names %d tests, want more than 100", len(named))
+	if len(named) < 70 {
+		t.Errorf("docs/dev/vectors.md names %d tests, want 70 or more", len(named))
 	}
 	for _, n := range named {
 		if !tests[n[0]+" "+n[1]] {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestChildLimitsExceedDocumentedBounds checks the bounds in docs/performance.md, that limits are
-// above them, and that the second attempt has higher limits.
+// TestChildLimitsExceedDocumentedBounds checks the values of BoundOf, that limits are above them,
+// and that the second attempt has higher limits.
 func TestChildLimitsExceedDocumentedBounds(t *testing.T) {
 	for _, c := range []struct {
 		size int
