@@ -15,7 +15,7 @@ var packages = map[string]bool{
 	"conformance": true, "congestion": true, "consensus": true, "console": true, "contracts": true,
 	"curve": true, "daemon": true, "doctor": true, "doomslug": true, "dump": true, "e2e": true, "earlykickout": true,
 	"engine": true, "epoch": true, "external": true, "fair": true, "fees": true, "flame": true, "fork": true,
-	"genesis": true, "genesisstate": true, "headerchain": true, "history": true, "home": true, "importer": true,
+	"genesis": true, "genesisstate": true, "headerchain": true, "history": true, "historyimport": true, "home": true, "importer": true,
 	"indexer": true, "jetstream": true, "lake": true, "libp2p": true, "lightclient": true,
 	"limits": true, "load": true, "localnet": true, "logic": true, "mainnetpeer": true, "mempool": true,
 	"messages": true, "metrics": true, "multiples": true, "near": true, "network": true, "node": true,

@@ -52,7 +52,7 @@ var ownKeys = map[string]rule{
 			"import. See docs/guide/follow.md"},
 	"troupe.history.path": {kind: kString, nullable: true,
 		doc: "folder of the imported blocks, relative to the home folder. null: `history`"},
-	"troupe.history.first_height": {kind: kU64,
+	"troupe.history.first_height": {kind: kU64, max: 1 << 62,
 		doc: "lowest height to import. 0: down to the genesis"},
 	"troupe.history.fetches": {kind: kU64, min: 1, max: 64,
 		doc: "largest number of blocks that are fetched at the same time"},
