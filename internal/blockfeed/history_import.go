@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/history"
@@ -153,6 +154,12 @@ func (m *Import) Status() ImportStatus {
 // Run imports blocks until the import is done, until it has to pause, or until ctx ends. It returns the
 // pause after which it wants to be called again; a negative pause means never.
 func (m *Import) Run(ctx context.Context) time.Duration {
+	defer func() {
+		if p := parallel.Recovered(recover()); p != nil { // supervision logs it
+			m.setState(ImportStopped, p.Error(), true)
+			panic(p)
+		}
+	}()
 	w := walk{Source: m.o.Source, to: m.o.First, genesis: m.o.Genesis, fetches: m.o.Fetches, pace: m.pace}
 	var err error
 	if w.at, err = m.place(); err == nil {

@@ -387,3 +387,25 @@ func TestPacerRests(t *testing.T) {
 		})
 	}
 }
+
+// TestPanicOfAFeedStopsTheImport: a panic in the check of a block reaches the caller of Run, and the
+// import counts as stopped.
+func TestPanicOfAFeedStopsTheImport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(indexEnds)
+		x := newImported(t)
+		s := x.open(t)
+		m := x.job(s, &fake{name: "test", block: func(context.Context, primitives.Height) (*blockdoc.Document, error) { panic("broken") }})
+		func() {
+			defer func() {
+				if p := recover(); p == nil || m.Status().State != ImportStopped || !strings.Contains(m.Status().Reason, "broken") {
+					t.Errorf("%v, %+v", p, m.Status())
+				}
+			}()
+			m.Run(t.Context())
+		}()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
