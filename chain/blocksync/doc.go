@@ -18,4 +18,7 @@
 // the peer: the node sends it no requests and ignores its claimed height. The pause doubles with
 // each strike. After MaxStrikes the peer is banned. So each false claim delays the node by at most
 // Options.HeadersWait.
+//
+// A peer that sends no requested block, such as a false archive, delays the node by BlockWait each time
+// that it is asked. It is asked ever more rarely while another peer can be asked (Machine.miss).
 package blocksync

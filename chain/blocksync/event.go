@@ -23,9 +23,13 @@ const (
 	// MaxStrikes is the number of strikes after which a peer is banned. A peer reaches MaxStrikes
 	// after about two minutes, as with nearcore's header_sync_stall_ban_timeout (120 s).
 	MaxStrikes = 7
-	// MaxMisses is the number of consecutive missed blocks after which a peer is paused.
+	// MaxMisses is the number of consecutive missed blocks after which a peer is paused for
+	// FirstPause.
 	MaxMisses = 8
-	maxTries  = 8 // maximum number of requests for one unknown parent
+	// MaxAvoided is the maximum time for which other peers replace a peer that sends no blocks. It is
+	// FirstPause after its first pause, and doubles with each.
+	MaxAvoided = 128_000
+	maxTries   = 8 // maximum number of requests for one unknown parent
 	// WholeAnswer is the number of headers in a full response (nearcore MAX_BLOCK_HEADERS).
 	WholeAnswer = 512
 	proofFirst  = 5_000  // time for which block and header requests wait for the first proof

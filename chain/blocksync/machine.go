@@ -38,9 +38,15 @@ type peer struct {
 	distrustedUntil int64 // before this time, the claimed height does not count
 	noProof         int64 // earliest time of the next proof request
 	strikes         int
-	misses          int
 	inFlight        int // block requests in flight
 	archival        bool
+
+	// misses is the number of consecutive requested blocks that did not arrive. At each multiple of
+	// MaxMisses the peer is paused. unexcused counts those of them that the peer should have.
+	misses, unexcused int
+	missPause         int64 // time at which the last of these pauses began
+	// avoidedUntil is the time before which another peer is asked for blocks, if there is one.
+	avoidedUntil int64
 }
 
 // request is a header or proof request in flight.
@@ -208,15 +214,30 @@ func (m *Machine) strike(out *Out, now int64, id PeerID) {
 	p.distrustedUntil = p.pausedUntil
 }
 
-// miss records that a requested block has not arrived.
-func (m *Machine) miss(now int64, id PeerID) {
-	p := m.peers[id]
+// miss records that a requested block has not arrived. After MaxMisses of them the peer is paused.
+// If they are blocks that the peer should have, other peers replace it for longer: twice as long
+// after each such pause, until a block arrives from it. So a silent peer delays a node that has
+// another peer less and less. A block that may not exist, and an old block of a peer that is no
+// archive, do not make the pauses longer, because no honest peer sends it.
+func (m *Machine) miss(now int64, w *blockRequest) {
+	p := m.peers[w.peer]
 	if p == nil {
 		return
 	}
 	p.inFlight--
-	if p.misses++; p.misses >= MaxMisses {
-		p.misses, p.pausedUntil = 0, max(p.pausedUntil, now+FirstPause)
+	if w.at < p.missPause { // a request of the round for which the peer was paused
+		return
+	}
+	p.misses++
+	if !w.parent && (p.archival || !m.IsOld(w.height)) {
+		p.unexcused++
+	}
+	if p.misses%MaxMisses != 0 {
+		return
+	}
+	p.missPause, p.pausedUntil = now, max(p.pausedUntil, now+FirstPause)
+	if rounds := p.unexcused / MaxMisses; rounds > 0 {
+		p.avoidedUntil = now + min(int64(FirstPause)<<min(rounds-1, 16), MaxAvoided)
 	}
 }
 
@@ -271,7 +292,7 @@ func (m *Machine) blockReceived(now int64, hash primitives.Hash) {
 		return
 	}
 	if p := m.peers[w.peer]; p != nil {
-		p.misses = 0
+		p.misses, p.unexcused, p.avoidedUntil = 0, 0, 0
 	}
 	m.release(w)
 	w.received, w.at = true, now
@@ -372,7 +393,7 @@ func (m *Machine) expire(out *Out, now int64) {
 				delete(m.blocks, w.hash)
 			}
 		case w.peer != "" && now-w.at >= BlockWait:
-			m.miss(now, w.peer)
+			m.miss(now, w)
 			w.peer = ""
 			fallthrough
 		case w.peer == "":
@@ -476,9 +497,7 @@ func (m *Machine) askProof(out *Out, now int64) error {
 		return err
 	}
 	list := m.eligible(now, max(at.Height, m.tip)+m.o.Horizon+1)
-	if others := slices.DeleteFunc(slices.Clone(list), func(p *peer) bool { return now < p.noProof }); len(others) > 0 {
-		list = others
-	}
+	list = prefer(list, func(p *peer) bool { return now >= p.noProof })
 	if len(list) == 0 {
 		return nil
 	}
@@ -553,7 +572,7 @@ func (m *Machine) IsOld(height primitives.Height) bool {
 
 // askBlocks sends each request that is due to the eligible peer with the fewest requests in flight.
 // Old blocks are requested only from archival peers, if there are any (nearcore
-// chain/client/src/sync/block.rs:156).
+// chain/client/src/sync/block.rs:156). A peer that is avoided is asked only if all are.
 func (m *Machine) askBlocks(out *Out, now int64) {
 	for _, w := range m.sorted() {
 		if w.received || w.peer != "" || w.parent && w.tries > 0 && now-w.at < BlockWait {
@@ -561,9 +580,10 @@ func (m *Machine) askBlocks(out *Out, now int64) {
 		}
 		var free []*peer
 		list := m.eligible(now, w.height)
-		if is := func(p *peer) bool { return p.archival }; m.IsOld(w.height) && slices.ContainsFunc(list, is) {
-			list = slices.DeleteFunc(list, func(p *peer) bool { return !is(p) })
+		if m.IsOld(w.height) {
+			list = prefer(list, func(p *peer) bool { return p.archival })
 		}
+		list = prefer(list, func(p *peer) bool { return now >= p.avoidedUntil })
 		for _, p := range list {
 			switch {
 			case p.inFlight >= m.o.MaxRequests || len(free) > 0 && p.inFlight > free[0].inFlight:
@@ -577,4 +597,18 @@ func (m *Machine) askBlocks(out *Out, now int64) {
 			m.ask(out, now, w, free[m.o.Random(len(free))])
 		}
 	}
+}
+
+// prefer returns the peers for which is returns true, or all if there are none.
+func prefer(list []*peer, is func(*peer) bool) []*peer {
+	var out []*peer
+	for _, p := range list {
+		if is(p) {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 {
+		return list
+	}
+	return out
 }

@@ -59,8 +59,8 @@ func hash(n int) (h primitives.Hash) {
 }
 
 func newWorld(t *testing.T, seed int64, height int, peers ...*simPeer) *world {
-	w := &world{t: t, rng: rand.New(rand.NewSource(seed)), arrived: map[primitives.Hash]bool{}, peers: map[PeerID]*simPeer{}, asked: map[PeerID]int{}, shares: map[PeerID]int{},
-		banned: map[PeerID]bool{}}
+	w := &world{t: t, rng: rand.New(rand.NewSource(seed)), arrived: map[primitives.Hash]bool{},
+		peers: map[PeerID]*simPeer{}, asked: map[PeerID]int{}, shares: map[PeerID]int{}, banned: map[PeerID]bool{}}
 	for i := range height + 1 {
 		w.chain = append(w.chain, Ref{hash(i), primitives.Height(i)})
 	}
@@ -243,6 +243,90 @@ func TestOldBlocksComeFromArchives(t *testing.T) {
 	alone.m = New(alone, Options{Random: alone.rng.Intn, Kept: kept})
 	if !alone.run(60_000) {
 		t.Errorf("without an archival peer: at %d of %d", alone.tip, height)
+	}
+}
+
+// TestSilentArchiveDelaysSyncLittle: an archive that sends no old block costs two seconds in each of
+// its rounds, which become rare. The archive that answers is asked for the other blocks. A node
+// whose only archive is silent for a while, or slow, asks it as often as before.
+func TestSilentArchiveDelaysSyncLittle(t *testing.T) {
+	t.Parallel()
+	const kept, height = 200, 6000
+	last := func(peers ...*simPeer) int64 {
+		t.Helper()
+		w := newWorld(t, 5, height, peers...)
+		w.m = New(w, Options{Random: w.rng.Intn, Kept: kept})
+		if !w.run(600_000) {
+			t.Fatalf("at %d of %d after %d ms", w.tip, height, w.now)
+		}
+		return w.now
+	}
+	archive := func() *simPeer { return &simPeer{delay: 100, headers: 512, blocks: true, archival: true} }
+	pruned := func() *simPeer { return &simPeer{delay: 30, headers: 512, blocks: true, from: height - kept} }
+	silent := &simPeer{delay: 30, headers: 512, archival: true}
+	alone, together := last(archive(), pruned()), last(archive(), silent, pruned())
+	t.Logf("%d ms with a silent archive, %d ms without one", together, alone)
+	if together > alone*5/4 {
+		t.Error("the silent archive delays the node by more than a quarter")
+	}
+	for _, x := range []struct {
+		name    string
+		silence int64 // time for which the only archive sends no block
+		most    int64 // maximum time of a silence after which it is asked again
+	}{{"a while", 20_000, BlockWait + 2*FirstPause}, {"long", 100_000, BlockWait + 2*FirstPause}} {
+		t.Run(x.name, func(t *testing.T) {
+			only := &simPeer{delay: 30, headers: 512, archival: true}
+			w := newWorld(t, 5, height, only, pruned())
+			w.m = New(w, Options{Random: w.rng.Intn, Kept: kept})
+			for w.now < x.silence {
+				w.pass()
+			}
+			if w.tip > 0 {
+				t.Fatalf("at %d without an archive", w.tip)
+			}
+			only.blocks = true
+			for w.tip == 0 {
+				if w.pass(); w.now > x.silence+x.most {
+					t.Fatalf("not asked within %d ms", x.most)
+				}
+			}
+		})
+	}
+}
+
+// TestInventedParentsReplaceNoPeer: an honest peer that does not send blocks that do not exist, or
+// old blocks although it is no archive, is not left out for longer.
+func TestInventedParentsReplaceNoPeer(t *testing.T) {
+	t.Parallel()
+	a, b := honest(), honest()
+	w := newWorld(t, 5, 1000, a, b)
+	w.m = New(w, Options{Random: w.rng.Intn, Kept: 200})
+	w.tip, w.headers = 1000, 1000
+	for n := range 400 {
+		if w.pass(); n%10 == 0 {
+			w.step(Wanted{Hash: hash(1_000_000 + n), From: a.id})
+		}
+	}
+	for w.now < 60_000 {
+		w.pass()
+	}
+	if w.asks < 40*maxTries/2 {
+		t.Fatalf("only %d requests", w.asks)
+	}
+	for _, p := range w.m.peers {
+		if p.avoidedUntil > 0 {
+			t.Errorf("%x is left out until %d", p.id, p.avoidedUntil)
+		}
+	}
+	w = newWorld(t, 5, 1000, &simPeer{delay: 30, headers: 512, blocks: true, from: 800})
+	w.m = New(w, Options{Random: w.rng.Intn, Kept: 200})
+	for w.now < 60_000 {
+		w.pass()
+	}
+	for _, p := range w.m.peers {
+		if p.avoidedUntil > 0 || w.shares[p.id] < 100 {
+			t.Errorf("a peer that is no archive is left out until %d, after %d requests", p.avoidedUntil, w.shares[p.id])
+		}
 	}
 }
 
@@ -476,7 +560,8 @@ func TestPeerOfOneHeaderPerResponseIsBanned(t *testing.T) {
 		}
 	}
 	if !w.banned[lying.id] || w.banned[p.id] {
-		t.Errorf("after %d ms with %d answers the lying is banned: %v, the honest one: %v", w.now, lying.headersN, w.banned[lying.id], w.banned[p.id])
+		t.Errorf("after %d ms with %d answers the lying is banned: %v, the honest one: %v", w.now, lying.headersN,
+			w.banned[lying.id], w.banned[p.id])
 	}
 	if stood > 10_000 {
 		t.Errorf("waited %d ms for headers that no peer has", stood)
@@ -718,7 +803,10 @@ func TestDistantNodeRequestsProofFirst(t *testing.T) {
 		below primitives.Height
 		apart bool
 		want  int
-	}{{"blocks are kept", 1, false, 0}, {"a state sync has begun", 1, true, 1}, {"the tip is lower", 100, false, 1}, {"no bound", 0, false, 1}} {
+	}{
+		{"blocks are kept", 1, false, 0}, {"a state sync has begun", 1, true, 1}, {"the tip is lower", 100, false, 1},
+		{"no bound", 0, false, 1},
+	} {
 		w := newWorld(t, 3, 1000, &simPeer{headers: 900, delay: 20, blocks: true})
 		w.tip, w.apart = 1, x.apart
 		w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200, ProofBelow: x.below})

@@ -46,13 +46,15 @@ func heightOf(h primitives.Hash) primitives.Height {
 // equally good are asked in the order of their names. Each command may have after=, the time since
 // the previous command. The commands are the events of this package, and:
 //
-//	new tip=H [horizon=H]      a machine at a tip
-//	peers NAME=H ...           the connected peers and the heights that they claim
+//	new tip=H [horizon=H] [kept=N] [requests=N]
+//	                           a machine at a tip; requests is MaxRequests
+//	peers NAME=H ... [archives=(NAME, ...)]
+//	                           the connected peers and the heights that they claim
 //	arrived from=NAME [sent=N taken=N] [bad] [own]
 //	                           a header response, which is verified at once
 //	proof from=NAME [bad] [used] [headers=H]
 //	                           the same with an epoch sync proof
-//	block H                    the block arrives
+//	block H ...                the blocks arrive
 //	imported H                 the block is imported, so that it is the tip
 //	refused H from=NAME [copy]
 //	wanted H from=NAME         the parent of a received block is unknown
@@ -84,9 +86,9 @@ func TestTranscripts(t *testing.T) {
 				}
 				now += v.Milliseconds()
 			}
-			block := func() primitives.Height {
+			block := func(arg int) primitives.Height {
 				var h primitives.Height
-				if _, err := fmt.Sscan(d.CmdArgs[0].Key, &h); err != nil {
+				if _, err := fmt.Sscan(d.CmdArgs[arg].Key, &h); err != nil {
 					d.Fatalf(t, "%v", err)
 				}
 				return h
@@ -102,13 +104,18 @@ func TestTranscripts(t *testing.T) {
 			switch d.Cmd {
 			case "new":
 				c, now = &scriptChain{tip: primitives.Height(num("tip"))}, 0
-				m = New(c, Options{Random: func(int) int { return 0 }, Horizon: primitives.Height(num("horizon"))})
+				m = New(c, Options{Random: func(int) int { return 0 }, Horizon: primitives.Height(num("horizon")),
+					Kept: primitives.Height(num("kept")), MaxRequests: num("requests")})
 				step(Tick{})
 			case "peers":
 				var list []Peer
+				var archives []string
+				if i := slices.IndexFunc(d.CmdArgs, func(a datadriven.CmdArg) bool { return a.Key == "archives" }); i >= 0 {
+					archives = d.CmdArgs[i].Vals
+				}
 				for _, a := range d.CmdArgs {
-					if a.Key != "after" {
-						p := Peer{ID: PeerID(a.Key)}
+					if a.Key != "after" && a.Key != "archives" {
+						p := Peer{ID: PeerID(a.Key), Archival: slices.Contains(archives, a.Key)}
 						d.ScanArgs(t, a.Key, (*uint64)(&p.Height))
 						list = append(list, p)
 					}
@@ -117,7 +124,8 @@ func TestTranscripts(t *testing.T) {
 			case "arrived":
 				step(Arrived{name()})
 				c.headers = max(c.headers, c.tip) + primitives.Height(num("taken"))
-				step(HeadersVerified{From: name(), Sent: num("sent"), Taken: num("taken"), Bad: d.HasArg("bad"), Own: d.HasArg("own")})
+				step(HeadersVerified{From: name(), Sent: num("sent"), Taken: num("taken"), Bad: d.HasArg("bad"),
+					Own: d.HasArg("own")})
 			case "proof":
 				step(ProofArrived{name()})
 				if d.HasArg("used") {
@@ -125,14 +133,18 @@ func TestTranscripts(t *testing.T) {
 				}
 				step(Proved{From: name(), Bad: d.HasArg("bad"), Used: d.HasArg("used")})
 			case "block":
-				step(Block{hash(int(block()))})
+				for i := range d.CmdArgs {
+					if d.CmdArgs[i].Key != "after" {
+						step(Block{hash(int(block(i)))})
+					}
+				}
 			case "imported":
-				c.tip = max(c.tip, block())
-				step(Imported{hash(int(block()))})
+				c.tip = max(c.tip, block(0))
+				step(Imported{hash(int(block(0)))})
 			case "refused":
-				step(Refused{Hash: hash(int(block())), From: name(), Copy: d.HasArg("copy")})
+				step(Refused{Hash: hash(int(block(0))), From: name(), Copy: d.HasArg("copy")})
 			case "wanted":
-				step(Wanted{Hash: hash(int(block())), From: name()})
+				step(Wanted{Hash: hash(int(block(0))), From: name()})
 			case "tick":
 				step(Tick{})
 			default:
