@@ -67,7 +67,7 @@ func TestMaxPeersSentBoundsAnswer(t *testing.T) {
 			f.dial(b, a, wire.T2)
 			f.run(5 * time.Second)
 			got := -1
-			for _, e := range a.Step(f.now, Received{a.ready[wire.T2][b.me].id, &wire.PeersRequest{}}) {
+			for _, e := range a.Step(f.now, Received{Conn: a.ready[wire.T2][b.me].id, Msg: &wire.PeersRequest{}}) {
 				if w, ok := e.(Write); ok {
 					if r, ok := w.Msg.(*wire.PeersResponse); ok {
 						got = len(r.Peers)

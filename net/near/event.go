@@ -36,6 +36,9 @@ type (
 	Received struct {
 		Conn ConnID
 		Msg  wire.Message
+		// Admitted means that an Admission of the caller has admitted the message. Otherwise the
+		// PeerManager decides that.
+		Admitted bool
 	}
 	// TooLong: a peer announced a frame longer than wire.MaxFrame.
 	TooLong struct{ Conn ConnID }

@@ -46,10 +46,10 @@ func FuzzStep(f *testing.F) {
 			hello.Tier = wire.T1
 			own(hello, keyFor("v"), peer.me, start)
 		}
-		step(Received{2, hello})
+		step(Received{Conn: 2, Msg: hello})
 		for range 3 {
-			step(Received{1, m})
-			step(Received{2, m})
+			step(Received{Conn: 1, Msg: m})
+			step(Received{Conn: 2, Msg: m})
 			now = now.Add(2 * time.Second)
 			if step(Tick{}); !n.Wake().After(now) {
 				t.Fatalf("to be woken at %v, which is not after %v", n.Wake(), now)

@@ -51,13 +51,11 @@ type conn struct {
 	// silentNeighbours contains neighbours that did not send the peer a block. The value is the
 	// time at which a neighbour is forgotten (after silentLife).
 	silentNeighbours map[wire.PeerID]time.Time
-	seen             seenMessages
+	admission        *Admission // of messages that the caller has not admitted; nil: there was none
 	due              connTimers
 	// quota contains, for each rate limit, the time at which the peer will be fully within the
 	// limit again.
 	quota [numLimits]time.Time
-	// buckets contains the state of the limits of Config.Rates that have applied to the peer.
-	buckets map[string]*bucket
 
 	accounts gossip[primitives.PublicKey, *wire.AccountData]
 	hosts    gossip[wire.PeerID, *wire.SnapshotHost]
@@ -65,8 +63,9 @@ type conn struct {
 
 // queuedMsg is a message that was received or is to be sent while a handshake waits for its edge.
 type queuedMsg struct {
-	msg wire.Message
-	in  bool
+	msg      wire.Message
+	in       bool
+	admitted bool // see Received
 }
 
 // maxQueuedMsgs bounds the messages queued for a handshake. A handshake waits at most a second for
@@ -74,7 +73,8 @@ type queuedMsg struct {
 const maxQueuedMsgs = 10_000
 
 func (n *PeerManager) dialled(now time.Time, ev Dialled) {
-	c := &conn{id: ev.Conn, addr: ev.Peer.Addr, opened: now, tier: ev.Tier, target: ev.Peer.ID, version: n.Version, peer: ev.Peer}
+	c := &conn{id: ev.Conn, addr: ev.Peer.Addr, opened: now, tier: ev.Tier, target: ev.Peer.ID, version: n.Version,
+		peer: ev.Peer}
 	if n.ready[ev.Tier][ev.Peer.ID] != nil || ev.Peer.ID == n.me && ev.Tier != wire.T1 || n.excluded[ev.Peer.ID] {
 		delete(n.out[ev.Tier], ev.Peer.ID)
 		if c := n.ready[ev.Tier][ev.Peer.ID]; c != nil && ev.Tier == wire.T3 {
@@ -344,7 +344,7 @@ func (n *PeerManager) established(now time.Time, c *conn) {
 			return
 		}
 		if h.in {
-			n.received(now, c, h.msg)
+			n.received(now, c, h.msg, h.admitted)
 		} else {
 			n.write(c, h.msg)
 		}

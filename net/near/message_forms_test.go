@@ -128,7 +128,7 @@ func TestForgedWitnessPartBansItsRelay(t *testing.T) {
 		f.run(3 * time.Second)
 		m := wire.NewRouted(keyFor("x"), wire.ToPeer(a.me), body, 7)
 		m.Signature = keyFor("y").Sign(nil)
-		effects := a.Step(f.now, Received{a.ready[wire.T2][b.me].id, m})
+		effects := a.Step(f.now, Received{Conn: a.ready[wire.T2][b.me].id, Msg: m})
 		if !hasBan(effects, InvalidSignature) || !a.known.isBanned(b.me) {
 			t.Errorf("%v: %v", body.BodyKind(), effects)
 		}

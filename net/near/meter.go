@@ -18,6 +18,7 @@ import (
 type Meter struct {
 	sent, received map[string]*messageCount // by variant; the maps do not change
 	arrivedBytes   atomic.Uint64            // size of all frames that have arrived, also of those that do not decode
+	aboveLimit     map[string]*messageCount // messages dropped because of a limit, the same
 
 	mu     sync.Mutex
 	routed map[routedLabels]*latencies
@@ -62,9 +63,10 @@ var latencyBounds = func() (out [20]float64) {
 
 // NewMeter returns a meter.
 func NewMeter() *Meter {
-	m := &Meter{sent: map[string]*messageCount{}, received: map[string]*messageCount{}, routed: map[routedLabels]*latencies{}, hops: map[hopsLabels]uint64{}}
+	m := &Meter{sent: map[string]*messageCount{}, received: map[string]*messageCount{},
+		aboveLimit: map[string]*messageCount{}, routed: map[routedLabels]*latencies{}, hops: map[hopsLabels]uint64{}}
 	for _, name := range wire.Variants() {
-		m.sent[name], m.received[name] = new(messageCount), new(messageCount)
+		m.sent[name], m.received[name], m.aboveLimit[name] = new(messageCount), new(messageCount), new(messageCount)
 	}
 	return m
 }
@@ -78,6 +80,21 @@ func (m *Meter) Arrived(size int) { m.arrivedBytes.Add(uint64(size)) }
 
 // Received counts a message that has arrived. size is the size of its frame in bytes.
 func (m *Meter) Received(msg wire.Message, size int) { m.received[wire.Variant(msg)].add(size) }
+
+// limited counts a message that is dropped because of a limit.
+func (m *Meter) limited(msg wire.Message) { m.aboveLimit[wire.Variant(msg)].add(0) }
+
+// rateLimited returns the number of messages that were dropped because of a limit, by variant.
+// Variants without such a message are absent.
+func (m *Meter) rateLimited() map[string]uint64 {
+	out := map[string]uint64{}
+	for name, c := range m.aboveLimit {
+		if n := c.total.Load(); n > 0 {
+			out[name] = n
+		}
+	}
+	return out
+}
 
 func (c *messageCount) add(size int) {
 	if c != nil {
@@ -122,8 +139,10 @@ func (m *Meter) Append(b []byte) []byte {
 		of                 map[string]*messageCount
 		name, bytes, total string
 	}{
-		{m.received, "received", "Total data received from peers by message types", "Number of messages received from peers by message types"},
-		{m.sent, "sent", "Total data sent to peers by message types", "Number of messages sent to peers by message types"},
+		{m.received, "received", "Total data received from peers by message types",
+			"Number of messages received from peers by message types"},
+		{m.sent, "sent", "Total data sent to peers by message types",
+			"Number of messages sent to peers by message types"},
 	} {
 		bytes, total := "near_peer_message_"+x.name+"_by_type_bytes", "near_peer_message_"+x.name+"_by_type_total"
 		head(bytes, "counter", x.bytes)
@@ -153,9 +172,9 @@ func (m *Meter) Append(b []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	const latency, hops = "near_network_routed_msg_latency", "near_network_routed_msg_hops"
-	head(latency, "histogram", "Latency of network messages, assuming clocks are perfectly synchronized. 'tier' indicates what is the tier of the "+
-		"connection on which the message arrived (TIER1 is expected to be faster than TIER2) and 'fastest' indicates whether this was the "+
-		"first copy of the message to arrive.")
+	head(latency, "histogram", "Latency of network messages, assuming clocks are perfectly synchronized. 'tier' "+
+		"indicates what is the tier of the connection on which the message arrived (TIER1 is expected to be faster "+
+		"than TIER2) and 'fastest' indicates whether this was the first copy of the message to arrive.")
 	for _, k := range slices.SortedFunc(maps.Keys(m.routed), routedLabels.compare) {
 		b = m.routed[k].append(b, latency, fmt.Sprintf(`routed=%q,tier="%v",fastest="%v"`, k.variant, k.tier, k.fastest))
 	}

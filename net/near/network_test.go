@@ -173,7 +173,7 @@ func (f *testNetwork) send(m *testNode, w Write) {
 		if again := wire.Append(nil, msg); !bytes.Equal(again, frame) {
 			f.t.Fatalf("%s sends %x, read as %x", m.name, frame, again)
 		}
-		f.step(x.other, Received{x.peer, msg})
+		f.step(x.other, Received{Conn: x.peer, Msg: msg})
 	})
 }
 

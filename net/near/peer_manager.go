@@ -2,9 +2,9 @@ package near
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-chain/troupe/net/wire"
@@ -142,12 +142,13 @@ func (c *Config) withDefaults() {
 //     in both directions. After that the queued messages are processed in order. So the edge is in
 //     the graph before any message is routed over the connection.
 //   - A peer's message costs bounded work: frames are bounded before decoding (package wire), lists
-//     here, and expensive requests by rate limits (limits). Exceeding a bound of the protocol bans
-//     the sender.
+//     here, and expensive requests by rate limits (limits). As in neard, messages above the limits of
+//     Config.Rates and copies are dropped before a signature is verified (Admission). Exceeding a
+//     bound of the protocol bans the sender.
 //   - Each table is bounded. Where a peer could displace the entries of other peers, eviction is by
 //     source (Graph.Add, routeBackCache).
 //
-// Outline. received checks state and rate limits, and passes a message to handleHandshake or
+// Outline. received checks state and rate limits, and passes an admitted message to handleHandshake or
 // handle. handleRouted verifies a routed message, then delivers it or sends it to the next hop: by
 // Graph.NextHop, or by routeBackCache for responses. Edges are collected and processed once a
 // second (processEdges), since a search over the graph costs more than any message. tick does,
@@ -190,9 +191,8 @@ type PeerManager struct {
 	account      primitives.AccountID
 	head         *Head
 	blockSources blockSources
-	txs          int // number of ForwardTx messages since the last block of any peer
+	txs          atomic.Int32 // number of ForwardTx messages since the last block of any peer
 	recentRouted recentRouted
-	rateLimited  map[string]uint64 // number of messages dropped because of a limit, by variant
 	timers       timers
 	effects      []Effect
 }
@@ -202,8 +202,8 @@ type PeerManager struct {
 func New(c Config, now time.Time) *PeerManager {
 	c.withDefaults()
 	n := &PeerManager{Config: c, me: c.Key.PublicKey(), created: now, conns: map[ConnID]*conn{},
-		hosts: newHosts(), routeBack: newRouteBackCache(), retries: map[wire.PeerID]retry{}, pendingT3: map[wire.PeerID]time.Time{},
-		answers: map[wire.PeerID][]*wire.StateResponse{}, rateLimited: map[string]uint64{}}
+		hosts: newHosts(), routeBack: newRouteBackCache(), retries: map[wire.PeerID]retry{},
+		pendingT3: map[wire.PeerID]time.Time{}, answers: map[wire.PeerID][]*wire.StateResponse{}}
 	n.graph, n.accounts, n.known = NewGraph(n.me), newAccounts(n.me), newPeerStore(now, c.Boot, c.OnlyBoot)
 	n.known.restore(now, c.Known, n.me)
 	for t := range n.ready {
@@ -229,7 +229,7 @@ func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 		n.dialFailed(now, ev.Peer.ID, ev.Tier)
 	case Received:
 		if c := n.conns[ev.Conn]; c != nil {
-			n.received(now, c, ev.Msg)
+			n.received(now, c, ev.Msg, ev.Admitted)
 		}
 	case TooLong:
 		if c := n.conns[ev.Conn]; c != nil {
@@ -387,7 +387,8 @@ type PeerState struct {
 
 // Info returns the state of the network. Must not be called concurrently with Step.
 func (n *PeerManager) Info() Info {
-	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr, Known: n.known.reconnectable(), Hosts: n.hosts.all(), Alone: n.alone()}
+	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr,
+		Known: n.known.reconnectable(), Hosts: n.hosts.all(), Alone: n.alone()}
 	for id := range n.announced.of {
 		i.Accounts = append(i.Accounts, id)
 	}
@@ -400,7 +401,7 @@ func (n *PeerManager) Info() Info {
 	i.Holders = n.holders()
 	i.Seats = n.validatorNodes()
 	i.Edges, i.Unreliable = n.graph.counts(), len(n.unreliable())
-	i.RateLimited = maps.Clone(n.rateLimited)
+	i.RateLimited = n.Meter.rateLimited()
 	for _, c := range n.sorted(wire.T2) {
 		i.Peers = append(i.Peers, c.state())
 	}

@@ -154,7 +154,7 @@ func TestHandshakeErrorsAreCheckedInOrder(t *testing.T) {
 			l.Step(start, Accepted{1, netip.MustParseAddrPort("1.2.3.4:5")})
 			h := a.handshake(start, wire.T2, l.me, 86, a.propose(start, l.me))
 			tt.spoil(h, l)
-			effects := l.Step(start, Received{1, h})
+			effects := l.Step(start, Received{Conn: 1, Msg: h})
 			if tt.want == "tier2_handshake" {
 				effects = append(effects, l.Step(start.Add(time.Second), Tick{})...)
 			}
@@ -230,7 +230,7 @@ func TestDiallerRetriesAboveReceivedEdge(t *testing.T) {
 		a.Step(start, Dialled{1, b.info(), wire.T2})
 		e := *edge
 		bad(&e)
-		if got := a.Step(start, Received{1, &wire.LastEdge{Edge: &e}}); !hasClose(got, HandshakeFailed) {
+		if got := a.Step(start, Received{Conn: 1, Msg: &wire.LastEdge{Edge: &e}}); !hasClose(got, HandshakeFailed) {
 			t.Errorf("bad edge %d: %v", i, got)
 		}
 	}
@@ -656,7 +656,7 @@ func TestBannableMessagesBanPeer(t *testing.T) {
 			f.dial(b, a, wire.T2)
 			f.run(3 * time.Second)
 			c := a.ready[wire.T2][b.me]
-			effects := a.Step(f.now, Received{c.id, tt.msg})
+			effects := a.Step(f.now, Received{Conn: c.id, Msg: tt.msg})
 			effects = append(effects, a.Step(f.now.Add(time.Second), Tick{})...)
 			if banned := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Close); return ok }); banned != (tt.ban != NotBanned) || banned && !hasBan(effects, tt.ban) {
 				t.Errorf("%v, want %v", effects, tt.ban)
@@ -762,7 +762,7 @@ func TestExpensiveMessagesAreRateLimited(t *testing.T) {
 		begun := time.Now()
 		for range 60 * 200 {
 			before := c.quota
-			a.Step(f.now, Received{c.id, x.m()})
+			a.Step(f.now, Received{Conn: c.id, Msg: x.m()})
 			if c.quota != before {
 				done++
 			}
@@ -775,7 +775,7 @@ func TestExpensiveMessagesAreRateLimited(t *testing.T) {
 	if a.ready[wire.T2][b.me] != c {
 		t.Error("the peer is disconnected")
 	}
-	f.step(a, Received{c.id, &wire.Transaction{Transaction: &primitives.SignedTransaction{}}})
+	f.step(a, Received{Conn: c.id, Msg: &wire.Transaction{Transaction: &primitives.SignedTransaction{}}})
 	if len(a.delivered) == 0 {
 		t.Error("nothing else is taken")
 	}

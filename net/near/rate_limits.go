@@ -17,14 +17,15 @@ type Rate struct {
 // rateKeys are the names that neard's configuration has for the kinds of messages
 // (RateLimitedPeerMessageKey). This node accepts all of them, and receives none of the Spice messages.
 var rateKeys = map[string]bool{
-	"SyncRoutingTable": true, "RequestUpdateNonce": true, "SyncAccountsData": true, "PeersRequest": true, "PeersResponse": true,
-	"BlockHeadersRequest": true, "BlockHeaders": true, "BlockRequest": true, "Block": true, "Transaction": true,
-	"SyncSnapshotHosts": true, "StateRequestHeader": true, "StateRequestPart": true, "VersionedStateResponse": true,
-	"BlockApproval": true, "ForwardTx": true, "TxStatusRequest": true, "TxStatusResponse": true, "StateResponse": true,
-	"PartialEncodedChunkRequest": true, "PartialEncodedChunkResponse": true, "VersionedPartialEncodedChunk": true,
-	"PartialEncodedChunkForward": true, "ChunkEndorsement": true, "ChunkStateWitnessAck": true,
-	"PartialEncodedStateWitness": true, "PartialEncodedStateWitnessForward": true, "ChunkContractAccesses": true,
-	"ContractCodeRequest": true, "ContractCodeResponse": true, "PartialEncodedContractDeploys": true, "EpochSyncRequest": true,
+	"SyncRoutingTable": true, "RequestUpdateNonce": true, "SyncAccountsData": true, "PeersRequest": true,
+	"PeersResponse": true, "BlockHeadersRequest": true, "BlockHeaders": true, "BlockRequest": true, "Block": true,
+	"Transaction": true, "SyncSnapshotHosts": true, "StateRequestHeader": true, "StateRequestPart": true,
+	"VersionedStateResponse": true, "BlockApproval": true, "ForwardTx": true, "TxStatusRequest": true,
+	"TxStatusResponse": true, "StateResponse": true, "PartialEncodedChunkRequest": true,
+	"PartialEncodedChunkResponse": true, "VersionedPartialEncodedChunk": true, "PartialEncodedChunkForward": true,
+	"ChunkEndorsement": true, "ChunkStateWitnessAck": true, "PartialEncodedStateWitness": true,
+	"PartialEncodedStateWitnessForward": true, "ChunkContractAccesses": true, "ContractCodeRequest": true,
+	"ContractCodeResponse": true, "PartialEncodedContractDeploys": true, "EpochSyncRequest": true,
 	"EpochSyncResponse": true, "OptimisticBlock": true, "SpicePartialData": true, "SpiceChunkEndorsement": true,
 	"SpicePartialDataRequest": true, "SpiceChunkContractAccesses": true, "SpiceContractCodeRequest": true,
 	"SpiceContractCodeResponse": true,
@@ -84,21 +85,49 @@ func (b *bucket) take(now time.Time, r Rate) bool {
 	return true
 }
 
+// Admission decides which messages of one connection are handled, before any of their signatures is
+// verified. It drops the messages above Config.Rates, and copies of routed messages, in the order of
+// neard (chain/network/src/peer/peer_actor.rs:1598 and 1262). A reader of a connection that verifies
+// signatures asks its own Admission first, and sets Received.Admitted. Not safe for concurrent use.
+type Admission struct {
+	rates   map[string]Rate
+	meter   *Meter
+	opened  time.Time
+	buckets map[string]*bucket // state of the limits that have applied to the peer
+	seen    seenMessages
+}
+
+// NewAdmission returns the admission of a connection that was opened at a time. Safe for concurrent use.
+func (n *PeerManager) NewAdmission(opened time.Time) *Admission {
+	return &Admission{rates: n.Rates, meter: n.Meter, opened: opened}
+}
+
+// Admit returns whether to handle a message. It counts the message, and a dropped one for
+// Info.RateLimited.
+func (a *Admission) Admit(now time.Time, m wire.Message) bool {
+	if !a.allowRate(now, m) {
+		a.meter.limited(m)
+		return false
+	}
+	r, ok := m.(*wire.Routed)
+	return !ok || !a.seen.again(now, r)
+}
+
 // allowRate returns whether a message is within the configured limit of its kind. If so, allowRate
 // counts the message.
-func (n *PeerManager) allowRate(now time.Time, c *conn, m wire.Message) bool {
+func (a *Admission) allowRate(now time.Time, m wire.Message) bool {
 	key := rateKeyOf(m)
-	r, limited := n.Rates[key]
+	r, limited := a.rates[key]
 	if !limited {
 		return true
 	}
-	b := c.buckets[key]
+	b := a.buckets[key]
 	if b == nil {
-		if c.buckets == nil {
-			c.buckets = map[string]*bucket{}
+		if a.buckets == nil {
+			a.buckets = map[string]*bucket{}
 		}
-		b = &bucket{uint64(min(r.Initial, r.Maximum)) * tokenParts, c.opened}
-		c.buckets[key] = b
+		b = &bucket{uint64(min(r.Initial, r.Maximum)) * tokenParts, a.opened}
+		a.buckets[key] = b
 	}
 	return b.take(now, r)
 }

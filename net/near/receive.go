@@ -17,15 +17,16 @@ const (
 	maxTxsPerBlock     = 1000 // number of ForwardTx messages of all peers that are accepted between two blocks
 )
 
-// received handles a message of connection c.
-func (n *PeerManager) received(now time.Time, c *conn, m wire.Message) {
+// received handles a message of connection c. admitted is Received.Admitted.
+func (n *PeerManager) received(now time.Time, c *conn, m wire.Message, admitted bool) {
 	switch {
 	case c.waiting && len(c.queued) >= maxQueuedMsgs:
 		n.close(now, c, StreamError, NotBanned)
 	case c.waiting:
-		c.queued = append(c.queued, queuedMsg{msg: m, in: true})
-	case n.isRateLimited(now, c, m):
-		n.rateLimited[wire.Variant(m)]++
+		c.queued = append(c.queued, queuedMsg{msg: m, in: true, admitted: admitted})
+	case !admitted && !n.admits(now, c, m):
+	case c.isRateLimited(now, m):
+		n.Meter.limited(m)
 	case !c.isReady:
 		n.handleHandshake(now, c, m)
 	default:
@@ -73,12 +74,17 @@ func (c *conn) allow(now time.Time, l limit) bool {
 	return true
 }
 
-// isRateLimited returns whether a message exceeds a limit of its kind. Such a message is dropped, and
-// the connection stays open, as in neard.
-func (n *PeerManager) isRateLimited(now time.Time, c *conn, m wire.Message) bool {
-	if !n.allowRate(now, c, m) {
-		return true
+// admits returns whether the connection's admission admits a message.
+func (n *PeerManager) admits(now time.Time, c *conn, m wire.Message) bool {
+	if c.admission == nil {
+		c.admission = n.NewAdmission(c.opened)
 	}
+	return c.admission.Admit(now, m)
+}
+
+// isRateLimited returns whether a message exceeds one of limits. Such a message is dropped, and the
+// connection stays open, as in neard.
+func (c *conn) isRateLimited(now time.Time, m wire.Message) bool {
 	switch m.(type) {
 	case *wire.PeersRequest:
 		return !c.allow(now, peersRequests)
@@ -167,7 +173,7 @@ func (n *PeerManager) banIf(now time.Time, c *conn, ban Reason) {
 
 // block records the height of the peer and delivers the block.
 func (n *PeerManager) block(c *conn, m *wire.Block, gossiped bool) {
-	n.txs = 0
+	n.txs.Store(0)
 	h := m.Block.Header
 	if !c.hasBlock || c.height <= h.Height {
 		c.hasBlock, c.height, c.hash = true, h.Height, h.Hash()
@@ -211,7 +217,8 @@ func (n *PeerManager) receivePeers(now time.Time, c *conn, r *wire.PeersResponse
 		}
 	}
 	for _, list := range [...][]wire.PeerInfo{r.Peers, r.DirectPeers} {
-		n.known.learn(now, slices.DeleteFunc(slices.Clone(list), func(p wire.PeerInfo) bool { return p.Addr.IsValid() && n.Blacklisted(p.Addr) }), n.me)
+		banned := func(p wire.PeerInfo) bool { return p.Addr.IsValid() && n.Blacklisted(p.Addr) }
+		n.known.learn(now, slices.DeleteFunc(slices.Clone(list), banned), n.me)
 	}
 }
 

@@ -246,7 +246,7 @@ func (m *mirror) frame(f *frameLine) {
 	}
 	if f.To == name {
 		c.got = append(c.got, sent{m.now, f.msg})
-		m.step(Received{ConnID(f.Conn), f.msg})
+		m.step(Received{Conn: ConnID(f.Conn), Msg: f.msg})
 		return
 	}
 	m.own(f.msg)

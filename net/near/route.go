@@ -10,18 +10,19 @@ import (
 // pendingT3Life is the time that a host has to connect and send the requested state.
 const pendingT3Life = 60 * time.Second
 
+// IsFull returns whether a ForwardTx is dropped until the next block, so that its signature need not
+// be verified. Safe for concurrent use.
+func (n *PeerManager) IsFull() bool { return n.txs.Load() > maxTxsPerBlock }
+
 // handleRouted verifies a routed message. handleRouted then delivers the message or sends the
 // message to the next hop. It drops a message without a route.
 func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
-	if c.seen.again(now, m) {
-		return
-	}
 	kind := m.Body.BodyKind()
 	if kind == wire.BodyForwardTx {
-		if n.txs > maxTxsPerBlock {
+		if n.IsFull() {
 			return
 		}
-		n.txs++
+		n.txs.Add(1)
 	}
 	forMe := m.Target.PeerID == n.me || m.Target.PeerID == "" && n.routeBack.peek(m.Target.Back) == n.me
 	if good := forMe && m.VerifyFor() || !forMe && m.Verify(); !good {

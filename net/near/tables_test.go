@@ -369,7 +369,7 @@ func TestManyEdgesSlowRouteComputation(t *testing.T) {
 			nonce += 2
 			e := wire.NewEdge(b.me, x.PublicKey(), nonce, wire.SignEdge(b.Key, x.PublicKey(), nonce).Signature, wire.SignEdge(x, b.me, nonce).Signature)
 			begun := time.Now()
-			a.Step(f.now, Received{id, &wire.RoutingTable{Edges: []*wire.Edge{e}}})
+			a.Step(f.now, Received{Conn: id, Msg: &wire.RoutingTable{Edges: []*wire.Edge{e}}})
 			f.step(a, Tick{})
 			if took += time.Since(begun); a.searchAt != last {
 				last = a.searchAt
@@ -386,7 +386,7 @@ func TestManyEdgesSlowRouteComputation(t *testing.T) {
 	}
 	const of = ConnID(1 << 40)
 	a.Step(f.now, Accepted{of, netip.MustParseAddrPort("1.2.3.4:5")})
-	a.Step(f.now, Received{of, c.handshake(f.now, wire.T2, a.me, 86, c.propose(f.now, a.me))})
+	a.Step(f.now, Received{Conn: of, Msg: c.handshake(f.now, wire.T2, a.me, 86, c.propose(f.now, a.me))})
 	a.Step(f.now.Add(time.Second), Tick{})
 	if at := a.ready[wire.T2][c.me]; at == nil || !at.isReady || a.graph.NextHop(c.me) != c.me {
 		t.Error("a new neighbour waits for the ways")
@@ -396,9 +396,9 @@ func TestManyEdgesSlowRouteComputation(t *testing.T) {
 	if a.graph.NextHop(c.me) != "" {
 		t.Error("a route to a disconnected node exists")
 	}
-	a.Step(f.now, Received{id, &wire.RoutingTable{Edges: make([]*wire.Edge, maxEdgesInMessage)}})
+	a.Step(f.now, Received{Conn: id, Msg: &wire.RoutingTable{Edges: make([]*wire.Edge, maxEdgesInMessage)}})
 	for range 9 {
-		a.Step(f.now, Received{id, &wire.RoutingTable{Edges: make([]*wire.Edge, maxEdgesInMessage)}})
+		a.Step(f.now, Received{Conn: id, Msg: &wire.RoutingTable{Edges: make([]*wire.Edge, maxEdgesInMessage)}})
 	}
 	if a.edgesQueued > maxEdgesQueued {
 		t.Errorf("%d edges wait", a.edgesQueued)
@@ -432,7 +432,7 @@ func TestRouteToValidatorIsLearned(t *testing.T) {
 	for _, c := range a.conns {
 		id = c.id
 	}
-	a.Step(f.now, Received{id, &wire.RoutingTable{Edges: []*wire.Edge{between(seat, bridge.Key), between(x, y)}}})
+	a.Step(f.now, Received{Conn: id, Msg: &wire.RoutingTable{Edges: []*wire.Edge{between(seat, bridge.Key), between(x, y)}}})
 	a.Step(f.now.Add(time.Minute), Tick{})
 	if got := a.graph.NextHop(seat.PublicKey()); got != bridge.me {
 		t.Errorf("the validator is reached by %q", got)

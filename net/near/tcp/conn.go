@@ -187,10 +187,16 @@ func writeAll(all *net.Buffers, to io.Writer, joined *bufio.Writer) (n int64, er
 	return n, joined.Flush()
 }
 
-// read decodes frames and posts the messages. At the end it posts Closed. read has no deadline,
-// because a peer may be silent. read also ends when the peer of a Transport's connection closes its
-// sending side.
+// read reads with a new routedVerifier.
 func (l *link) read(h *Server) {
+	words := h.newRoutedVerifier(l.peer)
+	l.readWith(h, &words)
+}
+
+// readWith decodes frames and posts the messages. At the end it posts Closed. It has no deadline,
+// because a peer may be silent. It also ends when the peer of a Transport's connection closes its
+// sending side.
+func (l *link) readWith(h *Server, words *routedVerifier) {
 	defer l.exit(h)
 	defer h.Post(near.Closed{Conn: l.id})
 	paced, _ := l.conn.(Conn)
@@ -199,8 +205,7 @@ func (l *link) read(h *Server) {
 		defer l.close()
 	}
 	defer h.alarm()
-	words := h.newRoutedVerifier(l.peer)
-	told := newEdgeLimiter()
+	told, admission := newEdgeLimiter(), h.node.NewAdmission(time.Now())
 	var head [4]byte
 	for {
 		if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -231,6 +236,9 @@ func (l *link) read(h *Server) {
 			continue
 		}
 		h.node.Meter.Received(m, len(frame))
+		if !admission.Admit(time.Now(), m) { // before a signature is verified
+			continue
+		}
 		if s, ok := m.(*wire.Handshake); ok {
 			if l.peer != "" && s.Sender != l.peer {
 				return // the sender is not the peer that the transport authenticated
@@ -244,11 +252,11 @@ func (l *link) read(h *Server) {
 			table.Edges = nil
 		}
 		if l.handshakeDone.Load() {
-			words.verify(m, h.authors)
+			words.verify(m, h.authors, h.node.IsFull)
 		} else if _, ok := m.(*wire.Handshake); ok && l.outbound {
 			l.handshakeDone.Store(true)
 		}
-		ev := near.Received{Conn: l.id, Msg: m}
+		ev := near.Received{Conn: l.id, Msg: m, Admitted: true}
 		if len(frame) > longFrame || isTable && len(table.Accounts) > 0 {
 			h.postAndWait(ev)
 		} else {

@@ -47,7 +47,7 @@ func (s *stream) Within(n int)         { s.within = append(s.within, n) }
 // TestWaitingFramesAreWrittenTogether: frames that wait together are written to a Transport in one
 // call, long ones in few, and a frame that is buffered completely needs no timer.
 func TestWaitingFramesAreWrittenTogether(t *testing.T) {
-	h := &Server{done: make(chan struct{}), events: make(chan posted, maxEvents)}
+	h := newStoppedServer(t, nil)
 	s := &stream{}
 	l := newLink(1, s)
 	var sent []byte

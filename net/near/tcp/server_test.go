@@ -233,7 +233,7 @@ func TestFramesAreBatchedInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Server{done: make(chan struct{}), events: make(chan posted, maxEvents)}
+	h := newStoppedServer(t, nil)
 	out := newLink(1, here)
 	var sent [][]byte
 	for i, n := range []int{0, 1, maxBatchBytes + 5, 7, maxBatchBytes, 9} {
@@ -345,15 +345,24 @@ func newStoppedServer(t *testing.T, verify func(near.VerifyAnnouncements) near.A
 // TestReaderHoldsOneLongMessage: a reader has at most one long message waiting, and many short
 // ones.
 func TestReaderHoldsOneLongMessage(t *testing.T) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
+	long := func(i int) wire.Message {
+		w := primitives.PartialWitness{Part: make([]byte, longFrame), Signature: primitives.ZeroED25519Signature}
+		w.Part[0] = byte(i) // a copy would be dropped
+		return wire.NewRouted(key, wire.RouteBack(primitives.Hash{}), &wire.PartialWitness{PartialWitness: w}, 0)
+	}
+	announcement := &wire.Announcement{AccountID: "v.near", PeerID: key.PublicKey(),
+		Signature: primitives.ZeroED25519Signature}
 	for _, tt := range []struct {
 		name string
-		m    wire.Message
+		m    func(i int) wire.Message
 		want int
 	}{
-		{"short", &wire.PeersRequest{}, 3},
-		{"long", wire.NewRouted(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), wire.RouteBack(primitives.Hash{}),
-			&wire.PartialWitness{PartialWitness: primitives.PartialWitness{Part: make([]byte, longFrame), Signature: primitives.ZeroED25519Signature}}, 0), 1},
-		{"to be verified", &wire.RoutingTable{Accounts: []*wire.Announcement{{AccountID: "v.near", PeerID: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), Signature: primitives.ZeroED25519Signature}}}, 1},
+		{"short", func(int) wire.Message { return &wire.PeersRequest{} }, 3},
+		{"long", long, 1},
+		{"to be verified", func(int) wire.Message {
+			return &wire.RoutingTable{Accounts: []*wire.Announcement{announcement}}
+		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newStoppedServer(t, nil)
@@ -361,8 +370,8 @@ func TestReaderHoldsOneLongMessage(t *testing.T) {
 			h.group.Add(1)
 			go newLink(1, ours).read(h)
 			go func() {
-				for range 3 {
-					_, _ = theirs.Write(frame(wire.Append(nil, tt.m)))
+				for i := range 3 {
+					_, _ = theirs.Write(frame(wire.Append(nil, tt.m(i))))
 				}
 			}()
 			eventually(t, "read: "+tt.name, time.Minute, func() bool { return len(h.events) == tt.want })
