@@ -30,10 +30,16 @@ import (
 //     new key is valid, does not wait. No node can have signed anything valid with it.
 //   - If the chain stands still for standstill, the wait is over: else a chain whose validators all
 //     wait would never make a block. A later block that is older than that moment shows that this
-//     node was only cut off. Then the key waits again.
+//     node was only cut off. Then the key waits again. Only the monotonic clock of a process that
+//     runs without a pause counts: neither setting the clock, nor a pause, nor a suspended machine
+//     makes this time pass. An attacker that keeps all blocks from the node can make the key sign
+//     on the old head. That contradicts signatures only if the other node has not stopped, which
+//     the operator must ensure (docs/operate/upgrade.md).
 //   - A key that has signed here waits again if this node was without it for standstill or longer
 //     and the chain has grown by KeyWait.Blocks in this time. The key may have been elsewhere. This
-//     also holds for a process that was paused for so long.
+//     also holds for a process that was paused, or a machine that was suspended, for so long. On a
+//     suspended machine the monotonic clock stands still, so the wall clock counts, too. A wall
+//     clock that is set forward by standstill has the same effect.
 //
 // The last rule also meets a validator that was only down for so long. It costs nothing: after an
 // epoch without the validator, the network has removed it, and its seat comes back later than the
@@ -41,7 +47,8 @@ import (
 //
 // Invariants:
 //   - The time and the height at which the wait began are persisted, so a restart changes neither.
-//     Only a time in the future becomes the present time: the clock was wrong.
+//     This also holds for a time in the future. The clock was ahead then, or it is behind now, and a
+//     node cannot know which. If it was ahead, the key waits for longer, and KeyWait.From ends that.
 //   - While a key waits, the node behaves as without a key: it follows the chain and sends no
 //     message that is signed with the key.
 //
@@ -66,9 +73,11 @@ type KeyWait struct {
 type KeyWaiting struct {
 	Key primitives.PublicKey // key that waits; empty: none
 	// From is the height of the head at which the key begins to sign. 0: unknown, because no block
-	// is newer than the time at which the node first had the key.
+	// is newer than Seen.
 	From primitives.Height
 	Left primitives.Height // number of heights until From; if From is 0, the length of the wait
+	// Seen is the time in ns since 1970 after which the node counts blocks. 0: From is known.
+	Seen uint64
 }
 
 // keyState is how far the wait of a key is.
@@ -136,18 +145,26 @@ func (s *Signatures) replaces(r *keyRecord) bool {
 }
 
 // take applies the rule when the node gets the key, or starts with it. last is the height of the
-// last recorded signature. changed means that the record must be persisted.
+// last recorded signature. changed means that the record must be persisted. If the clock is behind
+// the recorded time, the node cannot know for how long it was without the key. A key that has signed
+// then waits for a block that is newer than that time. The wait of another key does not change.
 func (r *keyRecord) take(now uint64, last primitives.Height, rule KeyWait) (changed bool) {
 	switch {
-	case rule.Blocks == 0 || rule.From > 0:
+	case rule.Blocks == 0 || rule.From > 0 || r.state != keyReady:
 		return false
-	case r.state != keyReady:
-		changed = r.seen > now // the clock was wrong then, or is now
-		r.seen = min(r.seen, now)
+	case r.seen > now && r.seen-now > chain.AcceptableTimeDifference:
 	case now >= r.seen && now-r.seen >= uint64(rule.standstill()):
-		r.state, r.seen, r.first, changed = keySeen, now, max(r.first, last), true
+		r.seen = now
+	default:
+		return false
 	}
-	return changed
+	r.state, r.first = keySeen, max(r.first, last)
+	return true
+}
+
+// waits returns the wait before it begins.
+func (r *keyRecord) waits(rule KeyWait) KeyWaiting {
+	return KeyWaiting{Key: r.key, Left: rule.Blocks, Seen: r.seen}
 }
 
 // advance applies the rule at a head. unused returns whether no node can have signed with the key;
@@ -168,7 +185,7 @@ func (r *keyRecord) advance(at keyHead, rule KeyWait, unused func() bool) (waiti
 	}
 	if r.state == keySeen {
 		if at.timestamp < r.seen || at.behind {
-			return KeyWaiting{Key: r.key, Left: rule.Blocks}, false
+			return r.waits(rule), false
 		}
 		if r.first > 0 && height < addHeights(r.first, rule.Blocks) || unused() {
 			r.state = keyReady
@@ -257,11 +274,11 @@ func (n *Node) takeKey(key primitives.SecretKey, rule KeyWait) {
 	if key.IsZero() {
 		return
 	}
-	r, made := n.signed.key(n.me, key.PublicKey(), uint64(n.now))
-	n.waiting = KeyWaiting{Key: r.key, Left: rule.Blocks}
-	if r.take(uint64(n.now), n.signed.last(), rule) || made && rule.Blocks > 0 {
+	r, made := n.signed.key(n.me, key.PublicKey(), n.wallAt)
+	if r.take(n.wallAt, n.signed.last(), rule) || made && rule.Blocks > 0 {
 		n.save()
 	}
+	n.waiting = r.waits(rule)
 }
 
 // checkKey lets the validator's key sign if its wait is over at this head. id is the epoch of the
@@ -271,7 +288,7 @@ func (n *Node) checkKey(at *primitives.BlockHeader, id primitives.EpochID) {
 	if n.waiting.Key == "" && n.stillEnded == 0 {
 		return
 	}
-	r, _ := n.signed.key(n.me, n.held.PublicKey(), uint64(n.now))
+	r, _ := n.signed.key(n.me, n.held.PublicKey(), n.wallAt)
 	if n.stillEnded != 0 && !n.keepSigning(r, at) {
 		return
 	}
@@ -300,7 +317,7 @@ func (n *Node) beginSigning(height primitives.Height) {
 // sign. If the chain has moved on without this node, the key waits again, and keepSigning returns
 // false.
 func (n *Node) keepSigning(r *keyRecord, at *primitives.BlockHeader) bool {
-	ended := uint64(n.stillEnded)
+	ended := n.stillEnded
 	n.stillEnded = 0
 	if at.Timestamp+chain.AcceptableTimeDifference >= ended {
 		r.state = keyReady
@@ -309,8 +326,8 @@ func (n *Node) keepSigning(r *keyRecord, at *primitives.BlockHeader) bool {
 	}
 	n.setKey(primitives.SecretKey{})
 	n.witnesses.Rekey(primitives.SecretKey{})
-	r.state, r.seen, r.first = keySeen, uint64(n.now), 0
-	n.waiting = KeyWaiting{Key: r.key, Left: n.keyWait.Blocks}
+	r.state, r.seen, r.first = keySeen, n.wallAt, 0
+	n.waiting = r.waits(n.keyWait)
 	n.save()
 	return false
 }
@@ -319,15 +336,33 @@ func (n *Node) keepSigning(r *keyRecord, at *primitives.BlockHeader) bool {
 // housekeeping apart, unless one takes long.
 const maxPause = 60 * 1000 * ms
 
-// resumeKey is called before a step that comes after a pause of the process. The node must first hear
-// whether the chain has moved on. So the time of the pause does not count as a standstill, and after a
-// long pause a key that may sign is treated as after a restart.
-func (n *Node) resumeKey(pause int64) {
-	n.stillSince += pause
-	rule := n.keyWait
-	if n.public != "" && n.head != nil && rule.Blocks > 0 && rule.From == 0 && pause >= rule.standstill() {
-		n.rekey(KeyChanged{Key: n.held, Wait: rule})
+// passTime sets the time of a step, in ns since 1970. It returns for how long the process did not
+// run before, or 0 if that is at most maxPause. The monotonic clock shows a process that was
+// stopped. Of a suspended machine, only the wall clock shows it.
+func (n *Node) passTime(now int64) (pause int64) {
+	pause, n.now = now-n.now, now
+	wall := n.wall()
+	if wall > n.wallAt {
+		pause = max(pause, int64(min(wall-n.wallAt, 1<<62)))
 	}
+	if n.wallAt = wall; pause <= maxPause {
+		return 0
+	}
+	return pause
+}
+
+// resumeKey is called before a step that comes after a pause of the process, which the wall clock
+// may have counted alone. The node must first hear whether the chain has moved on. So no standstill
+// includes a pause, and after a long pause a key that may sign is treated as after a restart.
+func (n *Node) resumeKey(pause int64) {
+	n.stillSince = n.now
+	rule := n.keyWait
+	if n.public == "" || n.head == nil || rule.Blocks == 0 || rule.From > 0 || pause < rule.standstill() {
+		return
+	}
+	r, _ := n.signed.key(n.me, n.public, n.wallAt)
+	r.seen = min(r.seen, n.wallAt-min(n.wallAt, uint64(pause)))
+	n.rekey(KeyChanged{Key: n.held, Wait: rule})
 }
 
 // watchKey ends the wait of a key on a chain that stands still, and records from time to time that
@@ -341,13 +376,13 @@ func (n *Node) watchKey() {
 		if n.now-n.stillSince < rule.standstill() || n.isBehind() {
 			return
 		}
-		n.stillEnded = n.now
+		n.stillEnded = n.wallAt
 		n.beginSigning(n.head.height)
 		n.signHead()
 		return
 	}
-	r, _ := n.signed.key(n.me, n.public, uint64(n.now))
-	if r.state == keyReady && uint64(n.now) > r.seen+uint64(rule.standstill()/8) {
+	r, _ := n.signed.key(n.me, n.public, n.wallAt)
+	if r.state == keyReady && n.wallAt > r.seen+uint64(rule.standstill()/8) {
 		n.save()
 	}
 }
@@ -365,8 +400,8 @@ func (n *Node) recordKey() {
 	if n.public == "" || n.head == nil {
 		return
 	}
-	if r, _ := n.signed.key(n.me, n.public, uint64(n.now)); r.state == keyReady {
-		r.seen, r.first = uint64(n.now), n.head.height
+	if r, _ := n.signed.key(n.me, n.public, n.wallAt); r.state == keyReady {
+		r.seen, r.first = n.wallAt, n.head.height
 	}
 }
 

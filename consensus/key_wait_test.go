@@ -31,15 +31,20 @@ func TestNewKeyWaitsForBlocks(t *testing.T) {
 		heads  []head
 	}{
 		{"no wait", KeyWait{}, keySeen, false, []head{{5, 10, "signs"}}},
-		{"old blocks do not count", KeyWait{Blocks: 10}, keySeen, false,
-			[]head{{5, 10, "-"}, {90_000, 999, "-"}, {90_001, 1000, "10"}, {90_004, 1003, "7"}, {90_011, 1009, "signs"}, {90_012, 1010, "signs"}}},
+		{"old blocks do not count", KeyWait{Blocks: 10}, keySeen, false, []head{{5, 10, "-"}, {90_000, 999, "-"},
+			{90_001, 1000, "10"}, {90_004, 1003, "7"}, {90_011, 1009, "signs"}, {90_012, 1010, "signs"}}},
 		{"skipped heights count", KeyWait{Blocks: 10}, keySeen, false, []head{{7, 1000, "10"}, {40, 1001, "signs"}}},
-		{"a branch that is lower", KeyWait{Blocks: 10}, keySeen, false, []head{{7, 1000, "10"}, {6, 1001, "11"}, {17, 1002, "signs"}}},
-		{"a clock that is ahead only waits longer", KeyWait{Blocks: 2}, keySeen, false, []head{{7, 990, "-"}, {8, 999, "-"}, {9, 1000, "2"}}},
-		{"the longest wait", KeyWait{Blocks: ^primitives.Height(0)}, keySeen, false, []head{{7, 1000, "18446744073709551608"}}},
+		{"a branch that is lower", KeyWait{Blocks: 10}, keySeen, false,
+			[]head{{7, 1000, "10"}, {6, 1001, "11"}, {17, 1002, "signs"}}},
+		{"a clock that is ahead only waits longer", KeyWait{Blocks: 2}, keySeen, false,
+			[]head{{7, 990, "-"}, {8, 999, "-"}, {9, 1000, "2"}}},
+		{"the longest wait", KeyWait{Blocks: ^primitives.Height(0)}, keySeen, false,
+			[]head{{7, 1000, "18446744073709551608"}}},
 		{"a key that has signed here", KeyWait{Blocks: 10}, keyReady, false, []head{{5, 10, "signs"}}},
-		{"a key that replaces another before it is valid", KeyWait{Blocks: 10}, keySeen, true, []head{{5, 999, "-"}, {6, 1000, "signs"}}},
-		{"from a height", KeyWait{Blocks: 1000, From: 8}, keySeen, false, []head{{5, 10, "2"}, {6, 11, "1"}, {7, 12, "signs"}}},
+		{"a key that replaces another before it is valid", KeyWait{Blocks: 10}, keySeen, true,
+			[]head{{5, 999, "-"}, {6, 1000, "signs"}}},
+		{"from a height", KeyWait{Blocks: 1000, From: 8}, keySeen, false,
+			[]head{{5, 10, "2"}, {6, 11, "1"}, {7, 12, "signs"}}},
 		{"from a height that has passed", KeyWait{Blocks: 1000, From: 1}, keySeen, false, []head{{5, 10, "signs"}}},
 		{"a known key from a height", KeyWait{From: 8}, keyReady, false, []head{{5, 10, "2"}, {7, 12, "signs"}}},
 	} {
@@ -47,7 +52,8 @@ func TestNewKeyWaitsForBlocks(t *testing.T) {
 			r := &keyRecord{key: publicKey("a"), seen: seen, state: c.state}
 			for _, h := range c.heads {
 				before := *r
-				waiting, changed := r.advance(keyHead{height: h.height, timestamp: h.timestamp}, c.rule, func() bool { return c.unused })
+				at := keyHead{height: h.height, timestamp: h.timestamp}
+				waiting, changed := r.advance(at, c.rule, func() bool { return c.unused })
 				got := "signs"
 				switch {
 				case waiting.Key != "" && waiting.From == 0:
@@ -79,7 +85,7 @@ func TestKeyDoesNotWaitOrSignWhileBehind(t *testing.T) {
 		behind bool
 		want   KeyWaiting
 	}{
-		{5, true, KeyWaiting{Left: 10}},
+		{5, true, KeyWaiting{Left: 10, Seen: 1000}},
 		{9, false, KeyWaiting{From: 19, Left: 10}},
 		{19, true, KeyWaiting{From: 19, Left: 1}},
 		{25, true, KeyWaiting{From: 19, Left: 1}},
@@ -96,10 +102,13 @@ func TestKeyDoesNotWaitOrSignWhileBehind(t *testing.T) {
 }
 
 // TestReturnedKeyWaits: a key that has signed here waits again if the node was without it for long
-// and the chain has grown meanwhile. The record of a wait that is not over keeps its time, unless
-// that lies in the future.
+// and the chain has grown meanwhile. The record of a wait that is not over keeps its time. A clock
+// that is behind the recorded time makes no wait shorter.
 func TestReturnedKeyWaits(t *testing.T) {
-	const day = 24 * 3600 * 1000 * ms
+	const (
+		day    = 24 * 3600 * 1000 * ms
+		minute = 60 * 1000 * ms
+	)
 	rule := KeyWait{Blocks: 43200} // 12 hours
 	for _, c := range []struct {
 		name         string
@@ -114,33 +123,61 @@ func TestReturnedKeyWaits(t *testing.T) {
 		{"a day without it", rule, keyReady, day, 1000, 900_000, "900000+43200", true},
 		{"a day in which the chain stood still", rule, keyReady, day, 1000, 1400, "signs", true},
 		{"a day, and no record of a height", rule, keyReady, day, 0, 1400, "1400+43200", true},
-		{"the clock was ahead at the last signature", rule, keyReady, -day, 1000, 1400, "signs", false},
+		{"the clock was a minute ahead", rule, keyReady, -minute, 1000, 1400, "signs", false},
+		{"the clock is behind the last signature", rule, keyReady, -day, 1000, 900_000, "-", true},
+		{"the same, and the chain stood still", rule, keyReady, -day, 1000, 1400, "-", true},
 		{"no rule", KeyWait{}, keyReady, day, 1000, 900_000, "signs", false},
+		{"no rule, and the clock is behind", KeyWait{}, keyReady, -day, 1000, 900_000, "signs", false},
 		{"from a height", KeyWait{Blocks: 9, From: 5}, keyReady, day, 1000, 900_000, "signs", false},
 		{"a restart while it waits", rule, keySeen, day, 0, 900_000, "900000+43200", false},
-		{"the clock was ahead when it came", rule, keySeen, -day, 0, 900_000, "900000+43200", true},
+		{"the clock is behind the time at which it came", rule, keySeen, -day, 0, 900_000, "-", false},
+		{"the clock is behind while it waits", rule, keyMarked, -day, 800_000, 820_000, "820000+23200", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := 10 * day
-			r := &keyRecord{key: publicKey("a"), state: c.state, seen: uint64(int64(now) - c.away)}
+			seen := uint64(int64(now) - c.away)
+			r := &keyRecord{key: publicKey("a"), state: c.state, seen: seen}
+			if c.state == keyMarked {
+				r.first = c.last
+			}
 			if got := r.take(uint64(now), c.last, c.rule); got != c.changed {
 				t.Errorf("changed %v, want %v", got, c.changed)
+			}
+			if r.state != keyReady && r.seen < seen {
+				t.Errorf("blocks after %d count, want %d", r.seen, seen)
 			}
 			if c.state == keyReady && c.changed {
 				if w, _ := r.advance(keyHead{height: c.last, timestamp: uint64(now) - 1}, c.rule, nil); w.Key == "" {
 					t.Error("signs before it knows a new block")
 				}
 			}
-			got := "signs"
-			if w, _ := r.advance(keyHead{height: c.height, timestamp: uint64(now)}, c.rule, func() bool { return false }); w.Key != "" {
-				got = fmt.Sprintf("%d+%d", w.From-w.Left, w.Left)
+			show := func(at uint64) string {
+				w, _ := r.advance(keyHead{height: c.height, timestamp: at}, c.rule, func() bool { return false })
+				switch {
+				case w.Key == "":
+					return "signs"
+				case w.From == 0:
+					return "-"
+				}
+				return fmt.Sprintf("%d+%d", w.From-w.Left, w.Left)
 			}
-			if got != c.want {
+			if got := show(uint64(now)); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
+			}
+			if c.want == "-" { // the block that is newer than the recorded time
+				want := fmt.Sprintf("%d+43200", c.height)
+				if c.last > 0 && c.height < c.last+c.rule.Blocks {
+					want = "signs"
+				}
+				if got := show(seen); got != want {
+					t.Errorf("at a newer block: %s, want %s", got, want)
+				}
 			}
 		})
 	}
-	for blocks, want := range map[primitives.Height]int64{1: 600_000 * ms, 601: 601_000 * ms, ^primitives.Height(0): 1 << 32 * 1000 * ms} {
+	for blocks, want := range map[primitives.Height]int64{
+		1: 600_000 * ms, 601: 601_000 * ms, ^primitives.Height(0): 1 << 32 * 1000 * ms,
+	} {
 		if got := (KeyWait{Blocks: blocks}).standstill(); got != want {
 			t.Errorf("%d blocks: %d ms, want %d", blocks, got/ms, want/ms)
 		}
@@ -206,9 +243,11 @@ func TestFutureBlockShowsThatClockIsBehind(t *testing.T) {
 		{chain.InvalidBlockPastTime, "k", false},
 		{chain.InvalidBlockFutureTime, "", false},
 	} {
-		n := &Node{e: futureChain{}, out: new(Out), o: Options{HeaderChain: noHeaders{}}, head: &head{height: 5}, waiting: KeyWaiting{Key: c.key},
-			blocks: importer.New(importer.Options{Engine: futureChain{}, Tip: 5})}
-		n.emit(importer.Dropped{Block: &primitives.Block{Header: &primitives.BlockHeader{BlockHeaderInnerLite: primitives.BlockHeaderInnerLite{Height: 5000}}}, Err: c.err})
+		n := &Node{e: futureChain{}, out: new(Out), o: Options{HeaderChain: noHeaders{}}, head: &head{height: 5},
+			waiting: KeyWaiting{Key: c.key}, blocks: importer.New(importer.Options{Engine: futureChain{}, Tip: 5})}
+		b := &primitives.Block{Header: new(primitives.BlockHeader)}
+		b.Header.Height = 5000
+		n.emit(importer.Dropped{Block: b, Err: c.err})
 		if got := n.isBehind(); got != c.want {
 			t.Errorf("%v: behind %v, want %v", c.err, got, c.want)
 		}

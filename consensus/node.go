@@ -185,8 +185,8 @@ type Options struct {
 	// Eager makes the node approve blocks at once while there are transactions or receipts to
 	// process. Otherwise the node approves a block after Delays.Endorsement, as neard does.
 	Eager bool
-	// Wall returns the timestamp of a new block, in ns since 1970. nil: the time of the step, which
-	// does not decrease when the system clock is set back.
+	// Wall returns the time of the system's clock, in ns since 1970: the timestamp of a new block, and
+	// the time for the wait of the key. It may decrease. nil: the time of the step.
 	Wall func() uint64
 	// ChooseTimer starts the time limit for choosing the transactions of a chunk. The function that
 	// it returns returns whether the time is over (nearcore
@@ -239,16 +239,19 @@ type Counters struct {
 // Node is the state machine of one validator, or of a node that only follows the chain. Not safe
 // for concurrent use.
 type Node struct {
-	o           Options
-	e           Chain
-	me          primitives.AccountID
-	public      primitives.PublicKey // public key of o.Key; empty: the node signs nothing
-	held        primitives.SecretKey // the validator's key, which may wait; zero: none
-	keyWait     KeyWait
-	waiting     KeyWaiting
-	stillSince  int64 // time of the last new head, or of the change of the key
-	stillEnded  int64 // time at which the key began to sign because the chain stood still; 0: it did not
+	o          Options
+	e          Chain
+	me         primitives.AccountID
+	public     primitives.PublicKey // public key of o.Key; empty: the node signs nothing
+	held       primitives.SecretKey // the validator's key, which may wait; zero: none
+	keyWait    KeyWait
+	waiting    KeyWaiting
+	stillSince int64 // value of now at the last new head, change of the key, or end of a pause
+	// stillEnded is the wall clock's time in ns since 1970 at which the key began to sign because the
+	// chain stood still. 0: it did not.
+	stillEnded  uint64
 	now         int64
+	wallAt      uint64 // wall clock at the beginning of the step, in ns since 1970
 	out         *Out
 	ownMessages []Send // messages of this validator to itself that were not handled yet
 	signed      *Signatures
@@ -322,7 +325,8 @@ func New(o Options, now int64) (*Node, error) {
 		pools:         map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
 	blocks := importer.Options{
-		Engine: e, Emit: n.emit, Tip: e.Tip().Height(), Final: e.TipFinal().Height, Hooks: importer.Hooks{DropOrphans: o.Hooks.planted(PlantedOrphans)},
+		Engine: e, Emit: n.emit, Tip: e.Tip().Height(), Final: e.TipFinal().Height,
+		Hooks: importer.Hooks{DropOrphans: o.Hooks.planted(PlantedOrphans)},
 	}
 	if o.Counters != nil {
 		blocks.Counters, blocks.Measured = &o.Counters.Blocks, &o.Counters.Produced.Measured
@@ -336,6 +340,7 @@ func New(o Options, now int64) (*Node, error) {
 		n.optimisticTimes = map[primitives.Height]*optimisticTimes{}
 	}
 	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verifier.Verify, o.Random)
+	n.wallAt = n.wall()
 	n.assigned = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
 	n.parts.Sparing = o.Eager
 	n.votes = partialwitness.NewEndorsements(n.assigned, o.Verifier.Verify)
@@ -371,8 +376,8 @@ func (n *Node) Start(now int64) Out {
 	})
 }
 
-// Step handles an event and returns the effects. now is in ns since 1970. now must not be less than
-// in the previous step.
+// Step handles an event and returns the effects. now is in ns since 1970, and must not be less than in
+// the previous step. It may be behind Options.Wall, by the time for which the machine was suspended.
 func (n *Node) Step(now int64, ev Event) Out {
 	return n.step(now, func() {
 		switch ev := ev.(type) {
@@ -397,10 +402,10 @@ func (n *Node) Step(now int64, ev Event) Out {
 }
 
 func (n *Node) step(now int64, what func()) Out {
-	pause := now - n.now
-	n.now, n.out = now, new(Out)
+	pause := n.passTime(now)
+	n.out = new(Out)
 	if n.fatal == nil {
-		if pause > maxPause {
+		if pause > 0 {
 			n.resumeKey(pause)
 		}
 		what()

@@ -89,9 +89,11 @@ type Options struct {
 	Delays doomslug.Delays
 	// Eager makes blocks as fast as possible while transactions or receipts wait.
 	Eager bool
-	// Clock returns ns since 1970 for the timestamps of blocks. Required.
+	// Clock returns the time of the system's clock in ns since 1970, for the timestamps of blocks and
+	// the wait of the key. Required.
 	Clock func() uint64
-	// Elapsed returns monotonic time for timers. nil: the time since the actor started.
+	// Elapsed returns monotonic time for timers. It need not count the time for which the machine is
+	// suspended. nil: the time since the actor started.
 	Elapsed func() time.Duration
 	// Workers is the maximum number of concurrent jobs. Required.
 	Workers int
@@ -273,10 +275,13 @@ func (a *Actor) open() (err error) {
 	a.now = int64(a.o.Clock())
 	a.base = a.now - int64(a.o.Elapsed())
 	core, err := consensus.New(consensus.Options{
-		Engine: guardedEngine{a.o.Engine,
-			a.o.Life}, HeaderChain: a.o.Engine.HeaderChain(), Witnesses: a.o.Engine.Witnesses(), Account: a.o.Account, Key: a.o.Key, KeyWait: a.o.KeyWait, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
-		Verifier: a.o.Verifier, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
-		Counters: &a.o.Life.Counters, ChooseTimer: a.chooseTimer(), Elapsed: func() int64 { return int64(a.o.Elapsed()) },
+		Engine: guardedEngine{a.o.Engine, a.o.Life}, HeaderChain: a.o.Engine.HeaderChain(),
+		Witnesses: a.o.Engine.Witnesses(),
+		Account:   a.o.Account, Key: a.o.Key, KeyWait: a.o.KeyWait, Vote: a.o.Vote, Signed: signed,
+		Delays: a.o.Delays, Eager: a.o.Eager, Wall: a.o.Clock, ChooseTimer: a.chooseTimer(),
+		Verifier: a.o.Verifier, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed,
+		OnPersisted: func() { self(stored{}) }, Counters: &a.o.Life.Counters,
+		Elapsed: func() int64 { return int64(a.o.Elapsed()) },
 	}, a.now)
 	if err != nil {
 		return err
@@ -399,9 +404,10 @@ func (a *Actor) reportKey() {
 		switch {
 		case now.Key == "" || now.Key == was.Key && now.From == was.From:
 		case now.From == 0:
-			a.o.Log.Warnf("%s is new to this data folder, or has long not been used in it: %s signs nothing for %d blocks, which are counted from the next new block, "+
-				"so that it cannot contradict what it has signed on another machine; `run --sign-from HEIGHT` ends the wait earlier",
-				now.Key, a.o.Account, now.Left)
+			a.o.Log.Warnf("%s is new to this data folder, or has long not been used in it: %s signs nothing for %d blocks, "+
+				"which are counted from the next new block (made after %s), so that it cannot contradict what it has signed "+
+				"on another machine; `run --sign-from HEIGHT` ends the wait earlier",
+				now.Key, a.o.Account, now.Left, time.Unix(0, int64(now.Seen)).UTC().Format(time.RFC3339))
 		default:
 			a.o.Log.Infof("%s signs nothing with %s up to block %d, for %d more blocks", a.o.Account, now.Key, now.From, now.Left)
 		}
@@ -565,7 +571,8 @@ func (a *Actor) halt(err error) {
 
 // drained answers pending DrainChain requests once no job runs and all imported blocks are on disk.
 func (a *Actor) drained() {
-	if e := a.o.Engine; a.core != nil || a.running+a.runningSpare > 0 || len(a.inFlight) > 0 || e.Tip().Hash != e.Head().Hash {
+	e := a.o.Engine
+	if a.core != nil || a.running+a.runningSpare > 0 || len(a.inFlight) > 0 || e.Tip().Hash != e.Head().Hash {
 		return
 	}
 	for _, reply := range a.drains {

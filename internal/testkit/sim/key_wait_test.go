@@ -86,45 +86,74 @@ func TestKeyOfCutOffNodeWaitsAgain(t *testing.T) {
 	}
 }
 
-// TestKeyWaitsAfterPause: a process that was paused for long does not sign when it goes on, because its
-// key may have signed elsewhere meanwhile, and the pause does not mean that the chain stands still.
+// TestKeyWaitsAfterPause: a process that was stopped for long, or whose machine was suspended, does not
+// sign when it goes on, because its key may have signed elsewhere meanwhile, and the pause does not mean
+// that the chain stands still. The monotonic clock of a suspended machine stands still. After a short
+// pause, a key that has signed signs.
 func TestKeyWaitsAfterPause(t *testing.T) {
-	for _, fresh := range []bool{false, true} { // whether the key waits before the pause
-		w := newFaultlessWorld(t, 3, func(s *Scenario) { s.Load = 0 })
-		paused := w.nodes[3]
-		paused.renew(t)
-		if !fresh {
-			w.reach(t, 4+3*twinWait)
-		}
-		if (paused.waiting().Key != "") != fresh {
-			t.Fatalf("before the pause: wait %+v", paused.waiting())
-		}
-		core := paused.core
-		paused.core = nil
-		w.pass(t, 20*second)
-		grown := w.nodes[0].engine.Head().Height()
-		for _, n := range w.nodes[:3] { // three nodes that do not run save time
-			n.stop()
-		}
-		w.after(590*second, func() {})
-		w.pass(t, 590*second)
-		paused.core = core
-		paused.step(paused.life, consensus.Tick{})
-		if at := paused.engine.Head().Height(); at+twinWait > grown || paused.waiting().Key == "" {
-			t.Errorf("waited before: %v; after the pause: head %d of %d, wait %+v", fresh, at, grown, paused.waiting())
-		}
-		for _, n := range w.nodes[:3] {
-			if err := n.start(); err != nil {
-				t.Fatal(err)
+	for _, x := range []struct {
+		name      string
+		fresh     bool // the key waits before the pause
+		suspended bool
+		short     bool // the pause is shorter than the rule's
+	}{
+		{name: "stopped"}, {name: "stopped, waits", fresh: true}, {name: "suspended", suspended: true},
+		{name: "suspended, waits", suspended: true, fresh: true},
+		{name: "suspended for a shorter time", suspended: true, short: true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			w := newFaultlessWorld(t, 3, func(s *Scenario) { s.Load = 0 })
+			paused := w.nodes[3]
+			paused.renew(t)
+			if !x.fresh {
+				w.reach(t, 4+3*twinWait)
 			}
-		}
-		w.pass(t, 4*second)
-		if at := paused.engine.Head().Height(); at < grown || paused.waiting().Key == "" {
-			t.Errorf("waited before: %v; head %d of %d, wait %+v", fresh, at, grown, paused.waiting())
-		}
-		w.reach(t, grown+3*twinWait)
-		if paused.waiting().Key != "" {
-			t.Errorf("waited before: %v; still waits: %+v", fresh, paused.waiting())
-		}
+			if (paused.waiting().Key != "") != x.fresh {
+				t.Fatalf("before the pause: wait %+v", paused.waiting())
+			}
+			core, began := paused.core, w.now
+			paused.core = nil
+			w.pass(t, 20*second)
+			grown := w.nodes[0].engine.Head().Height()
+			for _, n := range w.nodes[:3] { // three nodes that do not run save time
+				n.stop()
+			}
+			rest := 590 * second
+			if x.short {
+				rest = 400 * second
+			}
+			w.after(rest, func() {})
+			w.pass(t, rest)
+			if x.suspended {
+				paused.lag = w.now - began
+			}
+			paused.core = core
+			paused.step(paused.life, consensus.Tick{})
+			if x.short {
+				if paused.waiting().Key != "" {
+					t.Errorf("waits: %+v", paused.waiting())
+				}
+				return
+			}
+			if at := paused.engine.Head().Height(); at+twinWait > grown || paused.waiting().Key == "" {
+				t.Errorf("after the pause: head %d of %d, wait %+v", at, grown, paused.waiting())
+			}
+			if w.pass(t, 580*second); paused.waiting().Key == "" {
+				t.Error("the pause counts as a standstill")
+			}
+			for _, n := range w.nodes[:3] {
+				if err := n.start(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.pass(t, 4*second)
+			if paused.waiting().Key == "" {
+				t.Errorf("signs at head %d of %d", paused.engine.Head().Height(), grown)
+			}
+			w.reach(t, grown+3*twinWait)
+			if paused.waiting().Key != "" {
+				t.Errorf("still waits: %+v", paused.waiting())
+			}
+		})
 	}
 }

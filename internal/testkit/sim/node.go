@@ -85,6 +85,9 @@ type node struct {
 	// busy is the virtual time until which the disk writes blocks. busyRow is the same for
 	// signatures.
 	busy, busyRow int64
+	// lag is the virtual time for which the machine was suspended since the start of the core. The
+	// core's monotonic clock is behind by it.
+	lag int64
 }
 
 func newNode(w *World, i int, name, account primitives.AccountID) *node {
@@ -158,12 +161,14 @@ func (n *node) start() error {
 	n.gate = newGate()
 	n.disk.Fault = n.gate.pass
 	var err error
-	n.store, err = storage.OpenMemory(n.disk, storage.Options{FlatHeadBlocks: 1 << 30, FlatHeadBytes: 1 << 40, WriteBuffer: 1 << 20, BlockCache: 1 << 18, NoCompression: true,
+	n.store, err = storage.OpenMemory(n.disk, storage.Options{
+		FlatHeadBlocks: 1 << 30, FlatHeadBytes: 1 << 40, WriteBuffer: 1 << 20, BlockCache: 1 << 18, NoCompression: true,
 		Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingRelease}})
 	if err != nil {
 		return err
 	}
-	o := engine.Options{Chain: w.chain, Store: n.store, MaxHeightJump: 20 * w.s.Epoch, Verify: verify, VRF: verifyVRF, Signature: verifyTransaction,
+	o := engine.Options{Chain: w.chain, Store: n.store, MaxHeightJump: 20 * w.s.Epoch,
+		Verify: verify, VRF: verifyVRF, Signature: verifyTransaction,
 		Tracks: n.tracks, ProofsFor: n.account, Now: func() uint64 { return uint64(w.now) },
 		Scheduled: n.changes(), Snapshots: w.s.Own}
 	if n.account != "" {
@@ -198,11 +203,12 @@ func (n *node) start() error {
 	if w.o.Bug.Bit&consensus.PlantedForget != 0 {
 		signed = nil
 	}
-	n.counters = append(n.counters, new(consensus.Counters))
+	n.counters, n.lag = append(n.counters, new(consensus.Counters)), 0
 	n.core, err = consensus.New(consensus.Options{
-		Engine: prompt{n.engine, n}, HeaderChain: n.engine.HeaderChain(), Witnesses: witnessChecks{n}, Account: n.account, Key: n.key,
-		KeyWait: wait,
-		Delays:  delays, Signed: signed, Verifier: cachedVerifier{}, Random: draws.IntN, Hooks: consensus.Hooks{Planted: planted},
+		Engine: prompt{n.engine, n}, HeaderChain: n.engine.HeaderChain(), Witnesses: witnessChecks{n},
+		Account: n.account, Key: n.key, KeyWait: wait,
+		Delays: delays, Signed: signed, Verifier: cachedVerifier{}, Random: draws.IntN,
+		Hooks: consensus.Hooks{Planted: planted}, Wall: func() uint64 { return uint64(w.now) },
 		NoOptimisticBlocks: w.s.NoOptimistic, Eager: w.s.Eager, Holds: w.holds(), Counters: n.counters[len(n.counters)-1],
 	}, w.now)
 	if err != nil {
@@ -286,7 +292,7 @@ func (n *node) collect() error {
 // stopped or restarted after life.
 func (n *node) step(life int, ev consensus.Event) {
 	if n.core != nil && n.life == life {
-		n.do(n.core.Step(n.w.now, ev))
+		n.do(n.core.Step(n.w.now-n.lag, ev))
 	}
 }
 
@@ -365,7 +371,7 @@ func (n *node) do(out consensus.Out) {
 	} else {
 		send()
 	}
-	if t := max(out.Wake, w.now+ms/10); out.Wake > 0 && (n.wake <= w.now || t < n.wake) {
+	if t := max(out.Wake+n.lag, w.now+ms/10); out.Wake > 0 && (n.wake <= w.now || t < n.wake) {
 		n.wake = t
 		w.at(t, func() { n.step(life, consensus.Tick{}) })
 	}
