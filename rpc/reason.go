@@ -22,7 +22,7 @@ var packages = map[string]bool{
 	"openapi": true, "optimistic": true, "otlp": true, "outcome": true, "parallel": true, "parameters": true,
 	"partialwitness": true,
 	"prep":           true, "primitives": true, "producer": true, "production": true, "prom": true,
-	"recipes": true, "refmodel": true, "replay": true, "replica": true, "rpc": true,
+	"recent": true, "recipes": true, "refmodel": true, "replay": true, "replica": true, "rpc": true,
 	"sandbox": true, "sched": true, "session": true, "shard": true, "signature": true, "sim": true, "sstable": true,
 	"state": true, "statesync": true, "storage": true, "stream": true, "stun": true, "subscriptions": true,
 	"system": true, "tcp": true, "testnode": true, "testutil": true, "top": true, "trace": true, "trie": true,
