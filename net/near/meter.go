@@ -17,8 +17,8 @@ import (
 // Safe for concurrent use.
 type Meter struct {
 	sent, received map[string]*messageCount // by variant; the maps do not change
-	arrivedBytes   atomic.Uint64            // size of all frames that have arrived, also of those that do not decode
 	aboveLimit     map[string]*messageCount // messages dropped because of a limit, the same
+	arrivedBytes   atomic.Uint64            // size of all frames that have arrived, also of those that do not decode
 
 	mu     sync.Mutex
 	routed map[routedLabels]*latencies
