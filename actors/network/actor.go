@@ -43,6 +43,7 @@ import (
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/recent"
 )
 
 // Name is the name of the actor.
@@ -225,8 +226,9 @@ type (
 // New returns the actor.
 func New(o Options) *Actor {
 	a := &Actor{o: o, lottery: newHostLottery(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {},
-		heights: map[wire.PeerID]primitives.Height{}, limits: map[wire.PeerID]*blockLimits{}, badBlocks: newBadBlocks(), gossipSlots: recentSet[heightSlot]{most: maxGossipSlots},
-		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Status), verifying: make(chan struct{}, maxVerifying)}
+		heights: map[wire.PeerID]primitives.Height{}, limits: map[wire.PeerID]*blockLimits{}, badBlocks: newBadBlocks(),
+		gossipSlots: recentSet[heightSlot]{of: recent.Map[heightSlot, struct{}]{Max: maxGossipSlots}},
+		reached:     map[primitives.AccountID]bool{}, inbox: newInbox(o.Status), verifying: make(chan struct{}, maxVerifying)}
 	if a.o.Verify == nil {
 		a.o.Verify = primitives.Signature.Verify
 	}

@@ -60,19 +60,9 @@ func (a *Actor) shouldImport(from wire.PeerID, b *primitives.Block, gossiped boo
 			return false
 		}
 		a.relayEarly(hash, b, judged)
-		a.noteArrival(hash, height)
 	}
+	a.clock.note(from, heightAndHash{height, hash}, a.o.Engine.Tip().Height(), a.headersAt(), time.Now())
 	return true
-}
-
-// noteArrival records the time at which a block that was not requested arrived, if the block belongs
-// on the tip.
-func (a *Actor) noteArrival(hash primitives.Hash, height primitives.Height) {
-	if tip := a.o.Engine.Tip().Height(); a.sync.Syncing() {
-		a.clock.forget()
-	} else if height > tip && height <= tip+relayWindow {
-		a.clock.arrived(hash, time.Now())
-	}
 }
 
 // refused bans a peer that sent a forged copy of a block. It also bans a peer that sent more

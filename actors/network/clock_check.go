@@ -1,10 +1,13 @@
 package network
 
 import (
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/recent"
 )
 
 // Bounds of the comparison of the machine's clock with the clocks of block producers.
@@ -14,7 +17,7 @@ const (
 	clockBehind   = time.Second      // the clock is behind if the median block arrives so much before its timestamp
 	clockAhead    = 5 * time.Second  // the clock may be ahead if every block arrives so much after its timestamp
 	clockAgain    = 10 * time.Minute // time until a warning is repeated
-	clockArrivals = 256              // arrivals of blocks that are not imported yet
+	clockArrivals = 64               // arrivals of blocks from each peer that are not imported yet
 )
 
 // clockState is the result of a comparison.
@@ -42,44 +45,82 @@ const (
 // may have been on its way for long. So only if even the earliest of the last blocks was late, the
 // result is that the clock may be ahead.
 //
-// Invariants. Only imported blocks count, as a peer cannot forge them: arrived records a time, and
-// imported takes it. Requested blocks do not count, since they are old. A block whose timestamp is
-// the least that its parent allows shows only that its producer's clock was not ahead of that
-// timestamp: its sample is at most zero. Otherwise a single producer could move all timestamps that
-// follow into the future. Without a sample for such a block, the samples would soon be those of that
-// producer alone. So fewer than half of the producers cannot move the median far.
+// Invariants.
+//
+//   - Only imported blocks count, as a peer cannot forge them: arrived records a time, and imported
+//     takes it. Invented blocks of a peer displace only arrivals from that peer.
+//   - Of several copies, the one that arrived first counts. So a peer cannot make a block late if
+//     another neighbour sends it in time, and no peer can send a block before it is made.
+//   - Only verified headers show that this node is behind, so that blocks are old when they arrive.
+//     The heights that peers claim do not: a peer could claim a false height to stop the check. Near
+//     the highest verified header, requested blocks count, too. A peer with false heights makes the
+//     node request each block, and a late sample does no harm.
+//   - A block whose timestamp is the least that its parent allows shows only that its producer's
+//     clock was not ahead of that timestamp: its sample is at most zero. Otherwise a single producer
+//     could move all timestamps that follow into the future. Without a sample for such a block, the
+//     samples would soon be those of that producer alone. So fewer than half of the producers cannot
+//     move the median far.
+//
+// The check cannot see: a clock that is less than clockBehind behind or clockAhead ahead; a clock that
+// is ahead while one of the last blocks has a false early timestamp; a clock that was more than 120 s
+// behind from the start, because then no block is imported; anything while this node is behind the
+// verified headers. If all neighbours delay all blocks, a clock that is behind looks right, and a right
+// one ahead. If half of the producers have wrong clocks, they count as right.
 type clockCheck struct {
-	arrivals map[primitives.Hash]time.Time // first arrival of blocks that are not imported yet
-	order    []primitives.Hash             // keys of arrivals, oldest first
-	samples  []time.Duration               // timestamp − arrival of the last blocks, oldest first
-	warned   time.Time                     // time of the last warning; zero: none since the clock last agreed
+	// arrivals has, for each peer, the first arrivals of blocks that are not imported yet.
+	arrivals map[wire.PeerID]*recent.Map[primitives.Hash, time.Time]
+	samples  []time.Duration // timestamp − arrival of the last blocks, oldest first
+	warned   time.Time       // time of the last warning; zero: none since the clock last agreed
 }
 
-// arrived records the first arrival of a block that was not requested.
-func (c *clockCheck) arrived(hash primitives.Hash, at time.Time) {
-	if _, known := c.arrivals[hash]; known {
-		return
+// note records the arrival of a block that is not imported. tip and verified are the heights of the
+// highest block and of the highest verified header.
+func (c *clockCheck) note(from wire.PeerID, b heightAndHash, tip, verified primitives.Height, at time.Time) {
+	switch {
+	case verified > tip+relayWindow:
+		c.forget()
+	case b.height > tip && b.height <= tip+relayWindow:
+		c.arrived(from, b.hash, at)
 	}
-	if c.arrivals == nil {
-		c.arrivals = map[primitives.Hash]time.Time{}
-	}
-	if len(c.order) >= clockArrivals {
-		delete(c.arrivals, c.order[0])
-		c.order = slices.Delete(c.order, 0, 1)
-	}
-	c.arrivals[hash], c.order = at, append(c.order, hash)
 }
 
-// imported adds a sample, if the arrival of the block is known. timestamp and parent are the
+// heightAndHash identifies a block.
+type heightAndHash struct {
+	height primitives.Height
+	hash   primitives.Hash
+}
+
+// arrived records the first arrival of a block from a peer.
+func (c *clockCheck) arrived(from wire.PeerID, hash primitives.Hash, at time.Time) {
+	list := c.arrivals[from]
+	if list == nil {
+		if c.arrivals == nil {
+			c.arrivals = map[wire.PeerID]*recent.Map[primitives.Hash, time.Time]{}
+		}
+		list = &recent.Map[primitives.Hash, time.Time]{Max: clockArrivals}
+		c.arrivals[from] = list
+	}
+	list.Put(hash, at)
+}
+
+// keep removes the arrivals from all peers but these.
+func (c *clockCheck) keep(peers map[wire.PeerID]bool) {
+	maps.DeleteFunc(c.arrivals, func(id wire.PeerID, _ *recent.Map[primitives.Hash, time.Time]) bool { return !peers[id] })
+}
+
+// imported adds a sample, if an arrival of the block is known. timestamp and parent are the
 // timestamps of the block and of its parent, in ns.
 func (c *clockCheck) imported(hash primitives.Hash, timestamp, parent uint64) {
-	at, known := c.arrivals[hash]
-	if !known {
+	var first time.Time
+	for _, list := range c.arrivals {
+		if at, known := list.Take(hash); known && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	if first.IsZero() {
 		return
 	}
-	delete(c.arrivals, hash)
-	c.order = slices.DeleteFunc(c.order, func(h primitives.Hash) bool { return h == hash })
-	early := time.Unix(0, int64(timestamp)).Sub(at.Round(0))
+	early := time.Unix(0, int64(timestamp)).Sub(first.Round(0))
 	if timestamp <= parent+1 {
 		early = min(early, 0)
 	}
@@ -139,14 +180,16 @@ func (a *Actor) compareClock(b *primitives.Block, hash primitives.Hash) {
 	if !a.clock.report(time.Now(), state) {
 		return
 	}
-	const remedy = "check that a time service (NTP: chrony, systemd-timesyncd) runs and is synchronized, for instance with `timedatectl`"
+	const remedy = "check that a time service (NTP: chrony, systemd-timesyncd) runs and is synchronized, " +
+		"for instance with `timedatectl`"
 	switch shown := offset.Round(100 * time.Millisecond); state {
 	case clockIsBehind:
-		a.o.Log.Warnf("network: the clock of this machine is behind: blocks arrive %v before the time at which they were made. "+
-			"Above 2 minutes the node refuses them: %s", shown, remedy)
+		a.o.Log.Warnf("network: the clock of this machine is behind: blocks arrive %v before the time at which they were "+
+			"made. Above 2 minutes the node refuses them: %s", shown, remedy)
 	case clockMaybeAhead:
-		a.o.Log.Warnf("network: the last %d blocks arrived late, in the median %v after the time at which they were made: either the clock of "+
-			"this machine is ahead, or its connection or processor is too slow: %s", len(a.clock.samples), -shown, remedy)
+		a.o.Log.Warnf("network: the last %d blocks arrived late, in the median %v after the time at which they were "+
+			"made: either the clock of this machine is ahead, or its connection or processor is too slow: %s",
+			len(a.clock.samples), -shown, remedy)
 	default:
 		a.o.Log.Infof("network: the clock of this machine agrees with the blocks of the network again")
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -20,8 +21,9 @@ func clockRun(c *clockCheck, blocks int, early func(i int) (before, above time.D
 		before, above := early(i)
 		at := base.Add(time.Duration(i) * second)
 		hash := primitives.HashBytes(fmt.Append(nil, i))
-		c.arrived(hash, at)
-		c.arrived(hash, at.Add(time.Hour)) // a copy of another peer
+		c.arrived("b", hash, at.Add(time.Hour)) // a late copy of another peer
+		c.arrived("a", hash, at)
+		c.arrived("a", hash, at.Add(-time.Hour)) // the same peer again
 		made := uint64(at.Add(before).UnixNano())
 		c.imported(hash, made, made-uint64(above))
 		c.imported(hash, made, 0) // a block counts once
@@ -33,19 +35,22 @@ func clockRun(c *clockCheck, blocks int, early func(i int) (before, above time.D
 func TestClockIsJudgedByBlocks(t *testing.T) {
 	const ms = time.Millisecond
 	usual := func(i int) time.Duration { return -time.Duration(50+i*37%400) * ms } // of the network
+	off := func(by time.Duration) func(int) (time.Duration, time.Duration) {       // all blocks
+		return func(i int) (time.Duration, time.Duration) { return usual(i) + by, second }
+	}
 	for _, x := range []struct {
 		name   string
 		blocks int
 		early  func(i int) (before, above time.Duration)
 		want   clockState
 	}{
-		{"clocks agree", 100, func(i int) (time.Duration, time.Duration) { return usual(i), second }, clockAgrees},
-		{"few blocks", clockEnough - 1, func(i int) (time.Duration, time.Duration) { return usual(i) + 90*second, second }, clockUnknown},
-		{"enough blocks", clockEnough, func(i int) (time.Duration, time.Duration) { return usual(i) + 90*second, second }, clockIsBehind},
-		{"behind by 2 s", 100, func(i int) (time.Duration, time.Duration) { return usual(i) + 2*second, second }, clockIsBehind},
-		{"behind by less than the delay", 100, func(i int) (time.Duration, time.Duration) { return usual(i) + 40*ms, second }, clockAgrees},
-		{"ahead by 10 s", 100, func(i int) (time.Duration, time.Duration) { return usual(i) - 10*second, second }, clockMaybeAhead},
-		{"ahead by 2 s", 100, func(i int) (time.Duration, time.Duration) { return usual(i) - 2*second, second }, clockAgrees},
+		{"clocks agree", 100, off(0), clockAgrees},
+		{"few blocks", clockEnough - 1, off(90 * second), clockUnknown},
+		{"enough blocks", clockEnough, off(90 * second), clockIsBehind},
+		{"behind by 2 s", 100, off(2 * second), clockIsBehind},
+		{"behind by less than the delay", 100, off(40 * ms), clockAgrees},
+		{"ahead by 10 s", 100, off(-10 * second), clockMaybeAhead},
+		{"ahead by 2 s", 100, off(-2 * second), clockAgrees},
 		{"most blocks are late", 100, func(i int) (time.Duration, time.Duration) {
 			if i%10 == 0 {
 				return usual(i), second
@@ -101,8 +106,8 @@ func TestClockIsJudgedByBlocks(t *testing.T) {
 			if offset, got := c.offset(); got != x.want {
 				t.Errorf("state %d with the median %v, want %d", got, offset, x.want)
 			}
-			if len(c.arrivals)+len(c.order) != 0 || len(c.samples) > clockSamples {
-				t.Errorf("%d arrivals, %d samples are kept", len(c.arrivals), len(c.samples))
+			if n := c.arrivals["a"].Len() + c.arrivals["b"].Len(); n != 0 || len(c.samples) > clockSamples {
+				t.Errorf("%d arrivals, %d samples are kept", n, len(c.samples))
 			}
 			if c.forget(); len(c.samples) != 0 {
 				t.Error("samples are not forgotten")
@@ -112,23 +117,88 @@ func TestClockIsJudgedByBlocks(t *testing.T) {
 }
 
 // TestClockCountsOnlyImportedBlocks: blocks that peers invent are not imported, and their arrivals
-// take bounded memory. An imported block without a known arrival, such as a requested one, is no sample.
+// take bounded memory. An imported block without a known arrival is no sample. The arrivals from peers
+// that have disconnected are forgotten.
 func TestClockCountsOnlyImportedBlocks(t *testing.T) {
 	var c clockCheck
+	block := func(i int) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, i)) }
 	for i := range 5 * clockArrivals {
-		c.arrived(primitives.HashBytes(fmt.Append(nil, i)), time.Unix(1, 0))
+		c.arrived("liar", block(i), time.Unix(1, 0))
 	}
-	if len(c.arrivals) != clockArrivals || len(c.order) != clockArrivals || len(c.samples) != 0 {
-		t.Errorf("%d arrivals, %d in order, %d samples", len(c.arrivals), len(c.order), len(c.samples))
+	if got := c.arrivals["liar"].Len(); got != clockArrivals || len(c.samples) != 0 {
+		t.Errorf("%d arrivals, %d samples", got, len(c.samples))
 	}
-	c.imported(primitives.HashBytes([]byte("requested")), 1<<62, 0)
-	c.imported(primitives.HashBytes([]byte("0")), 1<<62, 0) // the oldest arrival is forgotten
+	c.imported(primitives.HashBytes([]byte("never seen")), 1<<62, 0)
+	c.imported(block(0), 1<<62, 0) // the oldest arrival is forgotten
 	if len(c.samples) != 0 {
 		t.Error("a block without an arrival is a sample")
 	}
-	c.imported(primitives.HashBytes(fmt.Append(nil, 5*clockArrivals-1)), 2e9, 0)
+	c.imported(block(5*clockArrivals-1), 2e9, 0)
 	if len(c.samples) != 1 || c.samples[0] != time.Second {
 		t.Errorf("samples %v", c.samples)
+	}
+	c.arrived("a", block(-1), time.Unix(1, 0))
+	c.keep(map[wire.PeerID]bool{"a": true})
+	if len(c.arrivals) != 1 || c.arrivals["a"].Len() != 1 {
+		t.Errorf("arrivals from %d peers are kept", len(c.arrivals))
+	}
+}
+
+// TestLyingPeersDoNotSilenceClockCheck: of ten neighbours, all but one lie: they invent blocks, send
+// true blocks late, and claim false heights, so that the node requests each block. The check still
+// finds that the clock is behind, or that it is right. Only verified headers far above the tip end it.
+func TestLyingPeersDoNotSilenceClockCheck(t *testing.T) {
+	for _, x := range []struct {
+		name     string
+		behind   time.Duration
+		verified primitives.Height // height of the verified headers above the tip
+		want     clockState
+	}{
+		{"right clock", 0, 1, clockAgrees}, {"clock is behind", 90 * second, 1, clockIsBehind},
+		{"the same, with headers of the next blocks", 90 * second, relayWindow, clockIsBehind},
+		{"the node is behind", 90 * second, relayWindow + 1, clockUnknown},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var c clockCheck
+			base := time.Unix(1_700_000_000, 0)
+			invented := 0
+			for tip := range primitives.Height(40) {
+				made := base.Add(time.Duration(tip) * second)
+				b := heightAndHash{tip + 1, primitives.HashBytes(fmt.Append(nil, "true", tip))}
+				at := made.Add(300*time.Millisecond - x.behind)
+				lie := func() {
+					for i := range 9 {
+						for range 3 * clockArrivals {
+							invented++
+							h := heightAndHash{tip + 1 + primitives.Height(invented)%relayWindow,
+								primitives.HashBytes(fmt.Append(nil, invented))}
+							c.note(wire.PeerID(fmt.Sprint("liar", i)), h, tip, tip+x.verified, at)
+						}
+						c.note(wire.PeerID(fmt.Sprint("liar", i)), b, tip, tip+x.verified, at.Add(20*second))
+					}
+				}
+				lie()
+				c.note("honest", b, tip, tip+x.verified, at)
+				lie()
+				c.imported(b.hash, uint64(made.UnixNano()), uint64(made.Add(-second).UnixNano()))
+			}
+			if offset, got := c.offset(); got != x.want {
+				t.Errorf("state %d with the median %v, want %d", got, offset, x.want)
+			}
+		})
+	}
+}
+
+// TestClockCheckIgnoresBlocksAwayFromTip: blocks at or below the tip, and blocks far above it, are no
+// samples.
+func TestClockCheckIgnoresBlocksAwayFromTip(t *testing.T) {
+	const tip = 100
+	for height, want := range map[primitives.Height]int{99: 0, tip: 0, 101: 1, tip + relayWindow: 1, tip + relayWindow + 1: 0} {
+		var c clockCheck
+		c.note("a", heightAndHash{height, primitives.Hash{1}}, tip, tip, time.Unix(1, 0))
+		if c.imported(primitives.Hash{1}, 1e9, 0); len(c.samples) != want {
+			t.Errorf("height %d: %d samples, want %d", height, len(c.samples), want)
+		}
 	}
 }
 
@@ -142,8 +212,9 @@ func TestClockIsReportedSparingly(t *testing.T) {
 		s       clockState
 		want    bool
 	}{
-		{0, clockUnknown, false}, {0, clockAgrees, false}, {1, clockIsBehind, true}, {2, clockIsBehind, false}, {10, clockMaybeAhead, false},
-		{11, clockIsBehind, true}, {12, clockUnknown, false}, {13, clockAgrees, true}, {14, clockAgrees, false}, {15, clockMaybeAhead, true},
+		{0, clockUnknown, false}, {0, clockAgrees, false}, {1, clockIsBehind, true}, {2, clockIsBehind, false},
+		{10, clockMaybeAhead, false}, {11, clockIsBehind, true}, {12, clockUnknown, false}, {13, clockAgrees, true},
+		{14, clockAgrees, false}, {15, clockMaybeAhead, true},
 	} {
 		if got := c.report(at.Add(time.Duration(x.minutes)*time.Minute), x.s); got != x.want {
 			t.Errorf("step %d: %v", i, got)
@@ -158,7 +229,8 @@ func TestClockMetricsFollowResult(t *testing.T) {
 		r    *clockResult
 		want string // offset, unless it is absent, and suspect
 	}{
-		{nil, "0"}, {&clockResult{0, clockUnknown}, "0"}, {&clockResult{-200 * time.Millisecond, clockAgrees}, "-0.2 0"},
+		{nil, "0"}, {&clockResult{0, clockUnknown}, "0"},
+		{&clockResult{-200 * time.Millisecond, clockAgrees}, "-0.2 0"},
 		{&clockResult{90 * time.Second, clockIsBehind}, "90 1"}, {&clockResult{-9 * time.Second, clockMaybeAhead}, "-9 1"},
 	} {
 		f.clock.Store(x.r)

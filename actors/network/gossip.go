@@ -1,7 +1,6 @@
 package network
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/troupe-chain/troupe/chain"
@@ -11,6 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/recent"
 )
 
 // A node relays a block of a peer at these moments. An eager relay replaces the later one. After a
@@ -32,14 +32,11 @@ import (
 // block again. So the others do not break the purpose of invariant (2) of engine.commitPipeline. A
 // validator's own block is sent when it is made; the block's parent is on disk.
 
-// recentSize is the default size of a recentSet.
-const recentSize = 64
-
-// recentSet is a set that keeps only the most recently added values. Safe for concurrent use.
+// recentSet is a set that keeps only the most recently added values. Safe for concurrent use. The zero
+// value is an empty set of at most recent.DefaultMax values.
 type recentSet[T comparable] struct {
-	mu   sync.Mutex
-	list []T
-	most int // maximum length of list; 0: recentSize
+	mu sync.Mutex
+	of recent.Map[T, struct{}]
 }
 
 // put adds a value and returns whether it was new. When the set is full, the oldest value is
@@ -47,31 +44,22 @@ type recentSet[T comparable] struct {
 func (l *recentSet[T]) put(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if slices.Contains(l.list, x) {
-		return false
-	}
-	if l.list = append(l.list, x); len(l.list) > max(l.most, recentSize) {
-		l.list = slices.Delete(l.list, 0, 1)
-	}
-	return true
+	return l.of.Put(x, struct{}{})
 }
 
 // has returns whether a value is in the set.
 func (l *recentSet[T]) has(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Contains(l.list, x)
+	return l.of.Has(x)
 }
 
 // take removes a value and returns whether it was in the set.
 func (l *recentSet[T]) take(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.list, x)
-	if i >= 0 {
-		l.list = slices.Delete(l.list, i, i+1)
-	}
-	return i >= 0
+	_, ok := l.of.Take(x)
+	return ok
 }
 
 // admits returns whether the actor accepts an unrequested block of a peer. bounded means that

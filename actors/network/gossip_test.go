@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/recent"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -48,11 +49,11 @@ func TestCheckedGossipIsAcceptedOnce(t *testing.T) {
 	if len(got) != maxInboxEach+1 || a.inbox.all != maxInboxEach {
 		t.Error("it is taken for ever")
 	}
-	for range 2 * recentSize {
+	for range 2 * recent.DefaultMax {
 		a.gossiped.put(blank())
 	}
-	if len(a.gossiped.list) != recentSize {
-		t.Errorf("%d are kept", len(a.gossiped.list))
+	if a.gossiped.of.Len() != recent.DefaultMax {
+		t.Errorf("%d are kept", a.gossiped.of.Len())
 	}
 }
 
@@ -104,11 +105,11 @@ func TestRelayedBlockIsNotAnnouncedAgain(t *testing.T) {
 	if e.take(at(1)) || !e.put(at(1)) || e.put(at(1)) || !e.take(at(1)) || e.take(at(1)) {
 		t.Error("one that was put is taken once, and another never")
 	}
-	for i := range 2 * recentSize {
+	for i := range 2 * recent.DefaultMax {
 		e.put(at(i))
 	}
-	if len(e.list) != recentSize || e.take(at(0)) || !e.take(at(2*recentSize-1)) {
-		t.Errorf("%d are kept", len(e.list))
+	if e.of.Len() != recent.DefaultMax || e.take(at(0)) || !e.take(at(2*recent.DefaultMax-1)) {
+		t.Errorf("%d are kept", e.of.Len())
 	}
 }
 

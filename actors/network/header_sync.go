@@ -145,6 +145,7 @@ func (a *Actor) updatePeers(info *near.Info) {
 			delete(a.limits, id)
 		}
 	}
+	a.clock.keep(here)
 	a.checkHeadersApart()
 	a.step(ev)
 	if len(ev.List) > 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/recent"
 )
 
 const (
@@ -21,28 +22,9 @@ const (
 // silent on purpose delays one block for the peer in this period.
 const silentLife = 2 * time.Minute
 
-// blockSources remembers the peer that first sent each of the most recent blocks.
-type blockSources struct {
-	// by is the first sender of each block. The value is empty if the sender may not have sent the
-	// block to its other neighbours.
-	by    map[primitives.Hash]wire.PeerID
-	order []primitives.Hash
-}
-
-func (b *blockSources) put(hash primitives.Hash, by wire.PeerID) {
-	if _, there := b.by[hash]; there {
-		return
-	}
-	if b.by == nil {
-		b.by = map[primitives.Hash]wire.PeerID{}
-	}
-	if len(b.order) >= maxBlockSources {
-		delete(b.by, b.order[0])
-		b.order = b.order[1:]
-	}
-	b.by[hash] = by
-	b.order = append(b.order, hash)
-}
+// blockSources remembers the peer that first sent each of the most recent blocks. The value is empty
+// if the sender may not have sent the block to its other neighbours.
+type blockSources = recent.Map[primitives.Hash, wire.PeerID]
 
 // noteBlockRequest handles a peer's request for a block. The request matters if this node did not
 // send the peer the block because the block came from one of the peer's neighbours. In that case
@@ -50,7 +32,7 @@ func (b *blockSources) put(hash primitives.Hash, by wire.PeerID) {
 // blocks, or the message was lost. For silentLife, this node then sends the peer the blocks that
 // come from that neighbour.
 func (n *PeerManager) noteBlockRequest(now time.Time, c *conn, hash primitives.Hash) {
-	by := n.blockSources.by[hash]
+	by, _ := n.blockSources.Get(hash)
 	if !n.Sparing || by == "" || by == c.peer.ID || !n.graph.Adjacent(by, c.peer.ID) {
 		return
 	}
@@ -69,6 +51,7 @@ func (n *PeerManager) knowsBlock(now time.Time, c *conn, b *primitives.Block) bo
 	if !n.Sparing || b.Header.Height%resendEvery == 0 {
 		return false
 	}
-	by, peer := n.blockSources.by[b.Hash()], c.peer.ID
+	by, _ := n.blockSources.Get(b.Hash())
+	peer := c.peer.ID
 	return by != "" && (by == peer || n.graph.Adjacent(by, peer) && !now.Before(c.silentNeighbours[by]))
 }

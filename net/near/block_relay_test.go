@@ -76,13 +76,13 @@ func TestBlockIsNotSentToSendersNeighbours(t *testing.T) {
 			t.Errorf("by gossip: %s", got)
 		}
 	}
-	var b blockSources
+	b := New(Config{Key: keyFor("b")}, start).blockSources
 	for i := range primitives.Height(2 * maxBlockSources) {
-		b.put(headAt(i).Block.Hash(), "a")
-		b.put(headAt(i).Block.Hash(), "b")
+		b.Put(headAt(i).Block.Hash(), "a")
+		b.Put(headAt(i).Block.Hash(), "b")
 	}
-	if len(b.by) != maxBlockSources || len(b.order) != maxBlockSources || b.by[headAt(2*maxBlockSources-1).Block.Hash()] != "a" {
-		t.Errorf("%d and %d blocks are remembered", len(b.by), len(b.order))
+	if by, _ := b.Get(headAt(2*maxBlockSources - 1).Block.Hash()); b.Len() != maxBlockSources || by != "a" {
+		t.Errorf("%d blocks are remembered, the last one by %q", b.Len(), by)
 	}
 }
 

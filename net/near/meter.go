@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives/recent"
 )
 
 // Meter counts messages, for metrics only. It has neard's metrics of
@@ -217,9 +218,7 @@ func (l *latencies) append(b []byte, name, labels string) []byte {
 
 // recentRouted is the set of the last maxRecentRouted messages that were for this node.
 type recentRouted struct {
-	seen map[routedKey]bool
-	ring []routedKey
-	next int // index in ring of the oldest entry
+	recent.Map[routedKey, struct{}]
 }
 
 // routedKey is the beginning of a message's signature. Equal keys of two messages would only make a
@@ -236,18 +235,5 @@ func (r *recentRouted) isFirst(m *wire.Routed) bool {
 	}
 	var k routedKey
 	copy(k[:], m.Signature)
-	if r.seen[k] {
-		return false
-	}
-	if r.seen == nil {
-		r.seen = map[routedKey]bool{}
-	}
-	if len(r.ring) < maxRecentRouted {
-		r.ring = append(r.ring, k)
-	} else {
-		delete(r.seen, r.ring[r.next])
-		r.ring[r.next], r.next = k, (r.next+1)%maxRecentRouted
-	}
-	r.seen[k] = true
-	return true
+	return r.Put(k, struct{}{})
 }

@@ -105,7 +105,7 @@ func TestMeterMeasuresRoutedMessages(t *testing.T) {
 
 // TestFirstCopyOfRoutedMessageIsFound: the set of recent messages is bounded.
 func TestFirstCopyOfRoutedMessageIsFound(t *testing.T) {
-	var r recentRouted
+	r := New(Config{Key: keyFor("b")}, start).recentRouted
 	key := keyFor("a")
 	one := wire.NewRouted(key, wire.ToPeer(idOf("b")), &wire.Ping{Nonce: 1}, 0)
 	if !r.isFirst(one) || r.isFirst(one) {
@@ -126,8 +126,8 @@ func TestFirstCopyOfRoutedMessageIsFound(t *testing.T) {
 			t.Fatal("another message is taken for a copy")
 		}
 	}
-	if len(r.seen) != maxRecentRouted || len(r.ring) != maxRecentRouted || !r.isFirst(one) {
-		t.Errorf("%d messages are kept", len(r.seen))
+	if r.Len() != maxRecentRouted || !r.isFirst(one) {
+		t.Errorf("%d messages are kept", r.Len())
 	}
 }
 

@@ -206,6 +206,7 @@ func New(c Config, now time.Time) *PeerManager {
 		pendingT3: map[wire.PeerID]time.Time{}, answers: map[wire.PeerID][]*wire.StateResponse{}}
 	n.graph, n.accounts, n.known = NewGraph(n.me), newAccounts(n.me), newPeerStore(now, c.Boot, c.OnlyBoot)
 	n.known.restore(now, c.Known, n.me)
+	n.blockSources.Max, n.recentRouted.Max = maxBlockSources, maxRecentRouted
 	for t := range n.ready {
 		n.ready[t], n.byKey[t] = map[wire.PeerID]*conn{}, map[primitives.PublicKey]*conn{}
 		n.out[t] = map[wire.PeerID]wire.PeerInfo{}

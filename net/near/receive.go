@@ -153,7 +153,7 @@ func (n *PeerManager) gossiped(now time.Time, ev *Gossiped) {
 	if b, ok := m.(*wire.Block); ok {
 		if n.Sparing {
 			// A relaying peer may not have sent the block to all of its neighbours.
-			n.blockSources.put(b.Block.Hash(), "")
+			n.blockSources.Put(b.Block.Hash(), "")
 		}
 		n.block(c, b, true)
 		return
@@ -181,7 +181,7 @@ func (n *PeerManager) block(c *conn, m *wire.Block, gossiped bool) {
 	asked := c.asked.has(h.Hash())
 	// A peer that answers a request does not send the block to its other neighbours.
 	if n.Sparing && !asked {
-		n.blockSources.put(h.Hash(), c.peer.ID)
+		n.blockSources.Put(h.Hash(), c.peer.ID)
 	}
 	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Requested: asked, Gossiped: gossiped})
 }

@@ -32,6 +32,11 @@ var (
 // Agreed asks all servers at once for the address of this machine, an IPv4 or an IPv6 one. Agreed
 // returns the address that every answering server reports, and an error if there is no answer or if
 // two answers differ. Agreed waits for every server, at most lookupLimit and queryLimit.
+//
+// One answer suffices, as in neard (peer_manager/network_state/tier1.rs:99): servers are often out of
+// reach, and with a quorum a validator would then publish no address. So the only server that answers
+// can choose the address. The caller must confirm the address before it is published: neard and the
+// PeerManager publish it only while they are connected to themselves there.
 func Agreed(ctx context.Context, servers []string, ipv4 bool) (netip.Addr, error) {
 	return client{queryLimit}.agreed(ctx, servers, ipv4)
 }
