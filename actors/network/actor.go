@@ -65,7 +65,10 @@ type Out interface {
 type Listener interface {
 	// Listen starts a host. The host calls deliver with each message of a peer, and verify with
 	// account announcements. The actor calls Listen each time it starts.
-	Listen(deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*tcp.Server, error)
+	Listen(
+		deliver func(near.Deliver),
+		verify func(near.VerifyAnnouncements) near.AnnouncementsVerified,
+	) (*tcp.Server, error)
 	// Remember stores the known peers for the next start. The actor calls Remember when the known
 	// peers have changed.
 	Remember([]wire.PeerInfo)
@@ -301,7 +304,8 @@ func (a *Actor) start() {
 	host.Opened = a.ticker.opened
 	host.Alarm = func(reason any, stack []byte) {
 		a.o.Status.panics.Add(1)
-		a.o.Log.Errorf("network: the handling of a peer's message panicked, and its connection was closed: %v\n%s", reason, stack)
+		a.o.Log.Errorf("network: the handling of a peer's message panicked, and its connection was closed: %v\n%s",
+			reason, stack)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup

@@ -115,7 +115,8 @@ func (s *Shards) step(p *syncPoint, ev statesync.Event) {
 		return
 	}
 	for _, q := range out.Ask {
-		s.o.Log.WithField("peer", q.Peer).WithField("shard", q.Item.Shard).Debugf("network: requests a part of the state at %v: %+v",
+		log := s.o.Log.WithField("peer", q.Peer).WithField("shard", q.Item.Shard)
+		log.Debugf("network: requests a part of the state at %v: %+v",
 			p.at, q.Item)
 		host.Post(s.hosts.request(q, p.sync))
 	}

@@ -193,7 +193,9 @@ func TestLyingPeersDoNotSilenceClockCheck(t *testing.T) {
 // samples.
 func TestClockCheckIgnoresBlocksAwayFromTip(t *testing.T) {
 	const tip = 100
-	for height, want := range map[primitives.Height]int{99: 0, tip: 0, 101: 1, tip + relayWindow: 1, tip + relayWindow + 1: 0} {
+	for height, want := range map[primitives.Height]int{
+		99: 0, tip: 0, 101: 1, tip + relayWindow: 1, tip + relayWindow + 1: 0,
+	} {
 		var c clockCheck
 		c.note("a", heightAndHash{height, primitives.Hash{1}}, tip, tip, time.Unix(1, 0))
 		if c.imported(primitives.Hash{1}, 1e9, 0); len(c.samples) != want {

@@ -62,7 +62,8 @@ func (f *Status) DebugPeers(page string) any {
 		inspect(func(n *near.PeerManager) { list = n.RecentConnections() })
 		out := view.RecentConnections{List: []view.RecentConnection{}}
 		for _, c := range list {
-			out.List = append(out.List, view.RecentConnection{PeerID: c.Peer.ID, Addr: rustAddr(c.Peer.Addr), Established: c.Since.Unix(), Until: c.Until.Unix()})
+			out.List = append(out.List, view.RecentConnection{PeerID: c.Peer.ID, Addr: rustAddr(c.Peer.Addr),
+				Established: c.Since.Unix(), Until: c.Until.Unix()})
 		}
 		value = out
 	case "snapshot_hosts":
@@ -98,7 +99,8 @@ func peerStore(list []near.KnownPeer) view.PeerStore {
 	out := view.PeerStore{PeerStates: []view.KnownPeer{}}
 	for i := range list {
 		p := &list[i]
-		x := view.KnownPeer{PeerID: p.Info.ID, Status: p.Status, Addr: rustAddr(p.Info.Addr), FirstSeen: p.FirstSeen.Unix(), LastSeen: p.LastSeen.Unix()}
+		x := view.KnownPeer{PeerID: p.Info.ID, Status: p.Status, Addr: rustAddr(p.Info.Addr), FirstSeen: p.FirstSeen.Unix(),
+			LastSeen: p.LastSeen.Unix()}
 		if p.Status == "Banned" {
 			x.Status = fmt.Sprintf("Banned(%v, %s)", p.Reason, rustTime(p.BannedAt))
 		}
@@ -115,7 +117,8 @@ func peerStore(list []near.KnownPeer) view.PeerStore {
 }
 
 func networkGraph(edges []*wire.Edge, hops map[wire.PeerID][]wire.PeerID) view.NetworkGraph {
-	out := view.NetworkGraph{Edges: make([]view.NetworkEdge, 0, len(edges)), NextHops: make(map[string][]primitives.PublicKey, len(hops))}
+	out := view.NetworkGraph{Edges: make([]view.NetworkEdge, 0, len(edges)),
+		NextHops: make(map[string][]primitives.PublicKey, len(hops))}
 	for _, e := range edges {
 		out.Edges = append(out.Edges, view.NetworkEdge{Peer0: e.Low, Peer1: e.High, Nonce: e.Nonce})
 	}

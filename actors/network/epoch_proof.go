@@ -61,7 +61,8 @@ type proofResult struct {
 
 // errProofAge means that an epoch sync proof ends too close to the sending peer's head, or too far
 // below that head.
-var errProofAge = errors.New("network: the last block of the epoch sync proof is too close to the head of the peer that sent the proof, or too far below that head")
+var errProofAge = errors.New("network: the last block of the epoch sync proof is too close to the head " +
+	"of the peer that sent the proof, or too far below that head")
 
 // epochProof verifies a requested epoch sync proof outside the mailbox.
 func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
@@ -102,7 +103,8 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 // peer with a newer protocol may send headers of a version that this program does not know. neard
 // bans no peer for a proof (nearcore chain/client/src/sync/epoch.rs:605).
 func isBadProof(err error) bool {
-	return !errors.As(err, new(*borsh.TagError)) && (errors.Is(err, headerchain.ErrProof) || errors.Is(err, statesync.ErrPacked))
+	return !errors.As(err, new(*borsh.TagError)) &&
+		(errors.Is(err, headerchain.ErrProof) || errors.Is(err, statesync.ErrPacked))
 }
 
 func (a *Actor) proofDone(m *proofResult) {

@@ -167,7 +167,8 @@ func (a *Actor) logStuck() {
 	if a.o.Sync.Horizon == 0 || a.o.Sync.ProofBelow != 0 {
 		then = "this node does not use state sync: add an archival peer to network.boot_nodes"
 	}
-	a.o.Log.WithField("height", height).Warnf("no peer has sent the requested block for %d s; peers may have deleted it, and %s", since/1000, then)
+	a.o.Log.WithField("height", height).Warnf(
+		"no peer has sent the requested block for %d s; peers may have deleted it, and %s", since/1000, then)
 }
 
 // headersResult is a message to self: headers have been verified.

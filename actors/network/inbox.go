@@ -132,7 +132,8 @@ func (p *slot) done() {
 // goroutines. deliver does not block.
 func (a *Actor) deliver(d near.Deliver) {
 	switch m := d.Msg.(type) {
-	case *wire.BlockRequest, *wire.HeadersRequest, *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:
+	case *wire.BlockRequest, *wire.HeadersRequest, *wire.EpochSyncRequest, *wire.StateHeaderRequest,
+		*wire.StatePartRequest:
 		a.server.put(d)
 		return
 	case *wire.Routed:

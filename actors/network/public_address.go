@@ -129,7 +129,8 @@ func (a *Actor) findAddress(now int64, info *near.Info) {
 		return p.Info.ID == a.o.Peer && p.Info.Addr == a.address.found
 	})
 	if a.address.unreachable(now, connected) {
-		a.o.Log.Warnf("network: this validator could not connect to itself at %v, so it publishes no address, and other validators "+
+		a.o.Log.Warnf("network: this validator could not connect to itself at %v, so it publishes no address, "+
+			"and other validators "+
 			"send to it by way of other peers: forward the port, or set network.public_addrs in config.json", a.address.found)
 	}
 }
@@ -143,10 +144,12 @@ func (a *Actor) addressAnswered(m *addressAnswer) {
 	changed := a.address.answered(a.now(), m.ip, a.host.Addr().Port())
 	switch {
 	case m.err != nil && first:
-		a.o.Log.WithError(m.err).Warn("network: the public address of this validator is not known (network.trusted_stun_servers); " +
+		a.o.Log.WithError(m.err).Warn("network: the public address of this validator is not known " +
+			"(network.trusted_stun_servers); " +
 			"asking again later; network.public_addrs in config.json gives it without asking")
 	case changed:
-		a.o.Log.Infof("network: STUN servers report %v as the address of this validator; it is published once this node can connect to it", a.address.found)
+		a.o.Log.Infof("network: STUN servers report %v as the address of this validator; it is published "+
+			"once this node can connect to it", a.address.found)
 		a.validator()
 	}
 }

@@ -215,8 +215,10 @@ func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 	if least, known := x.oldestNeeded(); known {
 		enough := true
 		path := x.at.Path
-		if len(path) == 0 || least < path[0].Height || len(path) > maxWholeBlocks && path[len(path)-1-maxWholeBlocks].Height >= least {
-			a.o.Log.WithField("height", x.at.Sync.Height).Warnf("network: a shard had no chunk from block %d to the sync block. "+
+		if len(path) == 0 || least < path[0].Height ||
+			len(path) > maxWholeBlocks && path[len(path)-1-maxWholeBlocks].Height >= least {
+			log := a.o.Log.WithField("height", x.at.Sync.Height)
+			log.Warnf("network: a shard had no chunk from block %d to the sync block. "+
 				"State sync needs each block in between, but at most %d. It waits for the next epoch", least, maxWholeBlocks)
 			x.unusable, x.wanted = true, map[primitives.Hash]int64{}
 			return

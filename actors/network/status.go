@@ -212,14 +212,17 @@ func (f *Status) Metrics(b []byte) []byte {
 	}{
 		{"near_peer_connections_total", "gauge", "Number of connected peers", uint64(peers)},
 		{"near_peer_reachable", "gauge",
-			"Total number of peers that are reachable from this peer using potentially a chain of peer connections", uint64(reachable)},
+			"Total number of peers that are reachable from this peer using potentially a chain of peer connections",
+			uint64(reachable)},
 		{"troupe_network_known_producers", "gauge", "Validators whose node is known", uint64(producers)},
 		{"troupe_sync_active", "gauge", "1: the node is behind its peers and catches up", uint64(is)},
 		{"troupe_sync_highest_peer", "gauge", "Greatest height of a peer whose claim is trusted", uint64(best)},
 		{"troupe_sync_state_parts", "gauge",
 			"State parts that the running state sync downloads; 0: no state sync is running", f.statesAll.Load()},
-		{"troupe_sync_state_parts_here", "gauge", "State parts that the running state sync has received", f.statesHere.Load()},
-		{"troupe_network_sent_bytes_total", "counter", "Bytes of frames sent since the TCP server last started", f.sent.Load()},
+		{"troupe_sync_state_parts_here", "gauge", "State parts that the running state sync has received",
+			f.statesHere.Load()},
+		{"troupe_network_sent_bytes_total", "counter", "Bytes of frames sent since the TCP server last started",
+			f.sent.Load()},
 		{"troupe_network_received_bytes_total", "counter", "Bytes of frames received since the TCP server last started",
 			f.received.Load()},
 		{"troupe_network_requests_served_total", "counter", "Requests of peers that were answered", f.served.Load()},
@@ -252,22 +255,26 @@ func (f *Status) Metrics(b []byte) []byte {
 			wrong = 1
 		}
 		const offset = "troupe_network_clock_offset_seconds"
-		b = fmt.Appendf(b, "# HELP %s Median of timestamp minus arrival time of the last blocks; above 0: the clock of this machine is behind\n"+
+		b = fmt.Appendf(b, "# HELP %s Median of timestamp minus arrival time of the last blocks; above 0: "+
+			"the clock of this machine is behind\n"+
 			"# TYPE %s gauge\n%s %g\n", offset, offset, offset, c.offset.Seconds())
 	}
 	const suspect = "troupe_network_clock_suspect"
-	b = fmt.Appendf(b, "# HELP %s 1: the clock of this machine differs from the clocks of block producers, or all blocks arrive late\n"+
+	b = fmt.Appendf(b, "# HELP %s 1: the clock of this machine differs from the clocks of block producers, "+
+		"or all blocks arrive late\n"+
 		"# TYPE %s gauge\n%s %d\n", suspect, suspect, suspect, wrong)
 	if i := f.info.Load(); i != nil {
 		b = appendConnections(b, i)
 	}
 	if info.Public.IsValid() {
 		const public = "near_tier3_public_addr"
-		b = fmt.Appendf(b, "# HELP %s Own public address advertised in tier3 state sync requests\n# TYPE %s gauge\n%s{addr=\"%v\"} 1\n",
+		b = fmt.Appendf(b, "# HELP %s Own public address advertised in tier3 state sync requests\n"+
+			"# TYPE %s gauge\n%s{addr=\"%v\"} 1\n",
 			public, public, public, info.Public)
 	}
 	const served = "near_state_sync_requests_served_total"
-	b = fmt.Appendf(b, "# HELP %s Count of state sync requests processed by type (header, part) and status (success, failed)\n"+
+	b = fmt.Appendf(b, "# HELP %s Count of state sync requests processed by type (header, part) "+
+		"and status (success, failed)\n"+
 		"# TYPE %s counter\n", served, served)
 	for _, x := range []struct {
 		kind string
@@ -289,7 +296,8 @@ func appendEdges(b []byte, i *near.Info) []byte {
 		{"near_edge_active", "gauge", "Total edges active between peers", uint64(i.Edges.Active)},
 		{"near_edge_updates", "counter", "Unique edge updates", i.Edges.Updates},
 		{"near_edge_dropped", "counter", "Number of edges rejected due to routing graph limits", i.Edges.Dropped},
-		{"near_peer_unreliable", "gauge", "Total peers that are behind and will not be used to route messages", uint64(i.Unreliable)},
+		{"near_peer_unreliable", "gauge", "Total peers that are behind and will not be used to route messages",
+			uint64(i.Unreliable)},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", x.name, x.help, x.name, x.kind, x.name, x.value)
 	}

@@ -77,7 +77,8 @@ func NewTxStatuses(e *engine.Engine, f *Status, account primitives.AccountID, ho
 		horizon = 4
 	}
 	return &TxStatuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*openQuestion{},
-		of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxPendingBytes / minStatusCost}}
+		of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{},
+		waiting: fair.Queue[answer]{Limit: maxPendingBytes / minStatusCost}}
 }
 
 // Foreign returns whether this node does not track the shard of an account. In that case other

@@ -22,7 +22,8 @@ const (
 	NotEnoughHeaders
 )
 
-var reasonNames = [...]string{"", "BadBlockHeader", "InvalidSignature", "InvalidEdge", "Abusive", "ProvidedNotEnoughHeaders"}
+var reasonNames = [...]string{"", "BadBlockHeader", "InvalidSignature", "InvalidEdge", "Abusive",
+	"ProvidedNotEnoughHeaders"}
 
 // String returns neard's name.
 func (r Reason) String() string { return reasonNames[r] }
@@ -35,7 +36,7 @@ type accounts struct {
 
 	me            wire.PeerID
 	key           primitives.SecretKey // key of this node's validator; zero: the node is no validator
-	proxies       []wire.PeerAddr      // own proxies: addresses at which this node can be reached, or nodes that forward to it
+	proxies       []wire.PeerAddr      // own addresses, or nodes that forward to this node
 	connected     []wire.PeerAddr      // those of proxies to which this node is connected over T1; only they are published
 	trackedShards []primitives.ShardID // shards that this node publishes as tracked; nil: none
 	advertised    bool                 // this node has created data about itself
@@ -95,7 +96,8 @@ func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.A
 }
 
 func (a *accounts) signed(now time.Time, version uint64) *wire.AccountData {
-	d := &wire.AccountData{PeerID: a.me, Proxies: a.connected, Version: version, Timestamp: timestamp(now), Holds: a.trackedShards}
+	d := &wire.AccountData{PeerID: a.me, Proxies: a.connected, Version: version, Timestamp: timestamp(now),
+		Holds: a.trackedShards}
 	if d.Sign(a.key) == nil {
 		return d
 	}

@@ -235,7 +235,8 @@ const (
 	AccountMismatch
 )
 
-var closeNames = [...]string{"", "TooManyInbound", "OutboundNotAllowed", "Ban", "HandshakeFailed", "RejectedByPeerManager", "StreamError",
+var closeNames = [...]string{"", "TooManyInbound", "OutboundNotAllowed", "Ban", "HandshakeFailed",
+	"RejectedByPeerManager", "StreamError",
 	"DisallowedMessage", "PeerManagerRequest", "DisconnectMessage", "TooLargeClockSkew", "OwnedAccountMismatch"}
 
 // String returns neard's name.

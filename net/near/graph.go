@@ -60,7 +60,8 @@ func (g *Graph) counts() EdgeCounts {
 
 // NewGraph returns an empty graph of the node me.
 func NewGraph(me wire.PeerID) *Graph {
-	return &Graph{me: me, edges: map[edgeKey]*wire.Edge{}, active: map[wire.PeerID]map[wire.PeerID]bool{}, source: map[edgeKey]wire.PeerID{},
+	return &Graph{me: me, edges: map[edgeKey]*wire.Edge{}, active: map[wire.PeerID]map[wire.PeerID]bool{},
+		source:   map[edgeKey]wire.PeerID{},
 		ofSource: map[wire.PeerID]int{}, reachedAt: map[wire.PeerID]time.Time{}, used: map[wire.PeerID]uint64{}}
 }
 

@@ -118,9 +118,11 @@ func (n *PeerManager) propose(now time.Time, to wire.PeerID) wire.PartialEdge {
 	return wire.SignEdge(n.Key, to, nonce)
 }
 
-func (n *PeerManager) handshake(now time.Time, tier wire.Tier, to wire.PeerID, version uint32, half wire.PartialEdge) *wire.Handshake {
-	h := &wire.Handshake{Tier: tier, Version: version, Oldest: n.Oldest, Sender: n.me, Target: to, ListenPort: n.ListenAddr.Port(),
-		Chain: wire.ChainInfo{Genesis: n.Genesis, Archival: n.Archival}, PartialEdge: half}
+func (n *PeerManager) handshake(
+	now time.Time, tier wire.Tier, to wire.PeerID, version uint32, half wire.PartialEdge,
+) *wire.Handshake {
+	h := &wire.Handshake{Tier: tier, Version: version, Oldest: n.Oldest, Sender: n.me, Target: to, PartialEdge: half,
+		ListenPort: n.ListenAddr.Port(), Chain: wire.ChainInfo{Genesis: n.Genesis, Archival: n.Archival}}
 	if n.head != nil {
 		h.Chain.Height, h.Chain.TrackedShards = n.head.Block.Header.Height, n.head.TrackedShards
 	}

@@ -21,12 +21,14 @@ type KnownPeer struct {
 	Failed  bool
 }
 
-var statusNames = [...]string{unknown: "Unknown", notConnected: "NotConnected", connected: "Connected", banned: "Banned"}
+var statusNames = [...]string{unknown: "Unknown", notConnected: "NotConnected", connected: "Connected",
+	banned: "Banned"}
 
 // KnownPeers returns the known peers, sorted by id.
 func (n *PeerManager) KnownPeers() (out []KnownPeer) {
 	for _, k := range n.known.sorted(func(*known) bool { return true }) {
-		out = append(out, KnownPeer{k.info, statusNames[k.status], k.reason, k.bannedAt, k.first, k.seen, k.attempt, k.attemptFailed})
+		out = append(out, KnownPeer{k.info, statusNames[k.status], k.reason, k.bannedAt, k.first, k.seen, k.attempt,
+			k.attemptFailed})
 	}
 	return out
 }

@@ -99,7 +99,8 @@ func (s *peerStore) evict() {
 			continue
 		}
 		if k.status == banned {
-			if oldest == nil || k.bannedAt.Before(oldest.bannedAt) || k.bannedAt.Equal(oldest.bannedAt) && k.info.ID < oldest.info.ID {
+			if oldest == nil || k.bannedAt.Before(oldest.bannedAt) ||
+				k.bannedAt.Equal(oldest.bannedAt) && k.info.ID < oldest.info.ID {
 				oldest = k
 			}
 			continue
@@ -233,9 +234,12 @@ func (s *peerStore) sorted(fits func(*known) bool) []*known {
 
 // candidate draws a peer to dial. If preferKnown is set and some candidates were connected before,
 // candidate draws one of those. It returns false if there is no candidate.
-func (s *peerStore) candidate(draw func(n int) int, preferKnown bool, skip func(wire.PeerInfo) bool) (wire.PeerInfo, bool) {
+func (s *peerStore) candidate(
+	draw func(n int) int, preferKnown bool, skip func(wire.PeerInfo) bool,
+) (wire.PeerInfo, bool) {
 	fits := func(k *known) bool {
-		return k.info.Addr.IsValid() && !skip(k.info) && (!s.onlyTo || k.boot) && (k.status == unknown || k.status == notConnected)
+		return k.info.Addr.IsValid() && !skip(k.info) && (!s.onlyTo || k.boot) &&
+			(k.status == unknown || k.status == notConnected)
 	}
 	list := s.sorted(fits)
 	if preferKnown {

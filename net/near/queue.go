@@ -25,13 +25,15 @@ const starvationLimit = 32
 func PriorityOf(m wire.Message) Priority {
 	switch m := m.(type) {
 	case *wire.Routed:
-		if m.Body.BodyKind().IsT1() || m.Body.BodyKind() == wire.BodyChunkRequest || m.Body.BodyKind() == wire.BodyChunkResponse {
+		if m.Body.BodyKind().IsT1() || m.Body.BodyKind() == wire.BodyChunkRequest ||
+			m.Body.BodyKind() == wire.BodyChunkResponse {
 			return Consensus
 		}
 		return Gossip
 	case *wire.Handshake, *wire.HandshakeFailure, *wire.LastEdge, *wire.Block, *wire.BlockRequest, *wire.OptimisticBlock:
 		return Consensus
-	case *wire.Headers, *wire.HeadersRequest, *wire.StateResponse, *wire.StateHeaderRequest, *wire.StatePartRequest, *wire.EpochSyncRequest,
+	case *wire.Headers, *wire.HeadersRequest, *wire.StateResponse, *wire.StateHeaderRequest, *wire.StatePartRequest,
+		*wire.EpochSyncRequest,
 		*wire.EpochSyncResponse, *wire.Disconnect:
 		return Sync
 	}

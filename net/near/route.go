@@ -161,7 +161,8 @@ func (n *PeerManager) askState(now time.Time, ev AskState) {
 		return
 	}
 	var body wire.Body = &wire.RoutedStatePartRequest{
-		StatePartRequest: primitives.StatePartRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Part: ev.Part, Addr: n.PublicAddr}}
+		StatePartRequest: primitives.StatePartRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Part: ev.Part,
+			Addr: n.PublicAddr}}
 	if ev.IsHeader {
 		body = &wire.RoutedStateHeaderRequest{
 			StateHeaderRequest: primitives.StateHeaderRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Addr: n.PublicAddr}}

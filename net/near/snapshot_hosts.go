@@ -75,14 +75,16 @@ func (h *hosts) isNew(s *wire.SnapshotHost) bool {
 // a host can add by catchup. neard ignores an entry with additional shards and does not ban its
 // sender.
 func newerHost(s, old *wire.SnapshotHost) bool {
-	if s.EpochHeight != old.EpochHeight || s.SyncHash != old.SyncHash || len(s.Shards) <= len(old.Shards) || len(s.Shards) > wire.MaxHostShards {
+	if s.EpochHeight != old.EpochHeight || s.SyncHash != old.SyncHash || len(s.Shards) <= len(old.Shards) ||
+		len(s.Shards) > wire.MaxHostShards {
 		return s.EpochHeight > old.EpochHeight
 	}
 	has := make(map[primitives.ShardID]bool, len(s.Shards))
 	for _, id := range s.Shards {
 		has[id] = true
 	}
-	return len(has) > len(old.Shards) && !slices.ContainsFunc(old.Shards, func(id primitives.ShardID) bool { return !has[id] })
+	lacks := func(id primitives.ShardID) bool { return !has[id] }
+	return len(has) > len(old.Shards) && !slices.ContainsFunc(old.Shards, lacks)
 }
 
 func (h *hosts) put(s *wire.SnapshotHost) {

@@ -168,7 +168,8 @@ func (c *conn) isDue(now time.Time) bool {
 			return true
 		}
 	}
-	return len(c.accounts.pending) > 0 && passed(now, c.accounts.next) || len(c.hosts.pending) > 0 && passed(now, c.hosts.next)
+	return len(c.accounts.pending) > 0 && passed(now, c.accounts.next) ||
+		len(c.hosts.pending) > 0 && passed(now, c.hosts.next)
 }
 
 // byID returns the connections, oldest first.
@@ -226,7 +227,8 @@ func (n *PeerManager) Wake() time.Time {
 
 // alone returns whether no connection is open or being opened, and no peer is known to dial.
 func (n *PeerManager) alone() bool {
-	return len(n.conns)+len(n.out[wire.T1])+len(n.out[wire.T2])+len(n.out[wire.T3])+len(n.retries)+len(n.known.peers)+len(n.pendingT3) == 0
+	dials := len(n.out[wire.T1]) + len(n.out[wire.T2]) + len(n.out[wire.T3])
+	return len(n.conns)+dials+len(n.retries)+len(n.known.peers)+len(n.pendingT3) == 0
 }
 
 // addLocal schedules an edge of this node (a connection that this node has opened or closed) for the

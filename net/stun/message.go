@@ -36,7 +36,8 @@ func appendRequest(b []byte, id transactionID) []byte {
 // parse returns the address in the answer to the request id. parse returns errNoAnswer for a packet
 // that does not answer this request, and another error for an answer without an address.
 func parse(packet []byte, id transactionID) (netip.Addr, error) {
-	if len(packet) < headerSize || binary.BigEndian.Uint32(packet[4:]) != magicCookie || transactionID(packet[8:headerSize]) != id {
+	if len(packet) < headerSize || binary.BigEndian.Uint32(packet[4:]) != magicCookie ||
+		transactionID(packet[8:headerSize]) != id {
 		return netip.Addr{}, errNoAnswer
 	}
 	kind, attrs := binary.BigEndian.Uint16(packet), packet[headerSize:]

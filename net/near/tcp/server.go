@@ -144,7 +144,8 @@ func Bind(addr string) (net.Listener, error) {
 }
 
 // Listen does the same as New, with a listener on c.ListenAddr.
-func Listen(c near.Config, deliver func(near.Deliver), verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*Server, error) {
+func Listen(c near.Config, deliver func(near.Deliver),
+	verify func(near.VerifyAnnouncements) near.AnnouncementsVerified) (*Server, error) {
 	l, err := Bind(c.ListenAddr.String())
 	if err != nil {
 		return nil, err
@@ -167,7 +168,8 @@ func newHost(l net.Listener, c near.Config, deliver func(near.Deliver),
 	return &Server{deliver: deliver, verify: verify, node: near.New(c, now),
 		authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
 		events: make(chan posted, maxEvents), verifying: make(chan struct{}, maxVerifying), done: make(chan struct{}),
-		links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info), inspect: make(chan func(*near.PeerManager))}
+		links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info),
+		inspect: make(chan func(*near.PeerManager))}
 }
 
 // Addr returns the address that the server listens on.
@@ -354,7 +356,8 @@ func (h *Server) open(ctx context.Context, o opened) {
 	if addr == nil {
 		addr = &net.TCPAddr{}
 	}
-	h.step(ctx, near.Accepted{Conn: l.id, Addr: netip.AddrPortFrom(addr.AddrPort().Addr().Unmap(), addr.AddrPort().Port())}, nil)
+	at := addr.AddrPort()
+	h.step(ctx, near.Accepted{Conn: l.id, Addr: netip.AddrPortFrom(at.Addr().Unmap(), at.Port())}, nil)
 }
 
 // step steps the PeerManager and carries out its effects. whole counts the verifications that the
