@@ -92,3 +92,32 @@ func TestBodyLongerThanHeaderIsNotSearched(t *testing.T) {
 		t.Errorf("%d chunks with transactions and %d with receipts were looked at", txs, receipts)
 	}
 }
+
+// TestDenseDocumentIsNotDecoded: a text of many small values, which takes far more memory decoded than as
+// text, is refused before it is decoded. Long strings may contain anything.
+func TestDenseDocumentIsNotDecoded(t *testing.T) {
+	t.Parallel()
+	const n = 4 * freeValues
+	for _, text := range []string{
+		`{"block":{"chunks":[` + strings.Repeat("0,", n) + `0],"header":{}}}`,
+		`{"shards":[` + strings.Repeat("{},", n) + `{}]}`,
+		`{"block":{"x":[` + strings.Repeat("[[[]]],", n) + `0]}}`,
+		`{"block":{"x":{"logs":[` + strings.Repeat(`"\\",`, n) + `0]}}}`,
+	} {
+		for name, f := range map[string]func() error{
+			"a document": func() error { _, err := Parse([]byte(text)); return err },
+			"a block":    func() error { _, err := ParseBlock([]byte(text)); return err },
+			"a shard":    func() error { return new(Document).AddShard([]byte(text)) },
+			"a chunk":    func() error { return new(Document).AddChunk([]byte(text)) },
+		} {
+			if err := f(); !errors.Is(err, ErrForm) || !strings.Contains(err.Error(), "values in") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	for _, text := range []string{`{"x":"` + strings.Repeat(`,[{\"`, n) + `"}`, strings.Repeat(" ", 8*n), `{"x":"` + strings.Repeat(",", n), `"\`} {
+		if err := bounded([]byte(text)); err != nil {
+			t.Errorf("%.20s: %v", text, err)
+		}
+	}
+}

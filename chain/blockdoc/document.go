@@ -84,8 +84,8 @@ type changeJSON struct {
 // ParseBlock decodes a BlockView, as in JSON-RPC and in block.json of a Lake bucket. It verifies
 // the hashes of the block header and of the chunk headers. Errors: ErrForm, MismatchError.
 func ParseBlock(text json.RawMessage) (*Document, error) {
-	if len(text) > MaxDocument {
-		return nil, formf("%d bytes", len(text))
+	if err := bounded(text); err != nil {
+		return nil, err
 	}
 	var j blockJSON
 	var header headerJSON
@@ -122,8 +122,8 @@ func ParseBlock(text json.RawMessage) (*Document, error) {
 // Parse decodes a StreamerMessage. It verifies the same hashes as ParseBlock. Errors: ErrForm,
 // MismatchError.
 func Parse(text []byte) (*Document, error) {
-	if len(text) > MaxDocument {
-		return nil, formf("%d bytes", len(text))
+	if err := bounded(text); err != nil {
+		return nil, err
 	}
 	var j struct {
 		Block  json.RawMessage   `json:"block"`
@@ -151,6 +151,34 @@ func Parse(text []byte) (*Document, error) {
 func (d *Document) more(text json.RawMessage) error {
 	if d.size += len(text); d.size > MaxDocument || len(d.Shards) >= maxShards {
 		return formf("%d bytes of %d shards", d.size, len(d.Shards)+1)
+	}
+	return bounded(text)
+}
+
+// freeValues is the number of values that a text of any size may have.
+const freeValues = 1 << 16
+
+// bounded returns ErrForm if a text is too long, or has so many values for its length that it would take
+// far more memory decoded than as text: more than one for each 8 bytes. The values of blocks take 20
+// bytes or more on average.
+func bounded(text []byte) error {
+	if len(text) > MaxDocument {
+		return formf("%d bytes", len(text))
+	}
+	left := freeValues + len(text)/8
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case ',', '[', '{':
+			if left--; left < 0 {
+				return formf("more than %d values in %d bytes", freeValues+len(text)/8, len(text))
+			}
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		}
 	}
 	return nil
 }
