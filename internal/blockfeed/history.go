@@ -98,6 +98,7 @@ const (
 	maxFetched   = 8    // blocks that CheckHistory fetches and checks at the same time
 	historyTries = 5    // requests for one block
 	historyPause = time.Second
+	historyLimit = 5 * time.Minute // for the requests for one block
 )
 
 // CheckHistory fetches and verifies blocks from the place of c down to the height to, or to the block
@@ -123,7 +124,7 @@ type walk struct {
 // each ends it.
 func (w *walk) run(ctx context.Context, each func(*blockdoc.Document) error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	ahead := map[primitives.Height]chan fetched{}
+	ahead := map[primitives.Height]*fetching{}
 	var fetchers sync.WaitGroup
 	defer fetchers.Wait()
 	defer cancel()
@@ -157,7 +158,10 @@ func newPacer(percent int) *pacer {
 }
 
 // do runs f, and then rests. After the end of ctx it may return without running f.
-func (p *pacer) do(ctx context.Context, f func()) {
+func (p *pacer) do(ctx context.Context, f func()) { p.doAfter(ctx, 0, f) }
+
+// doAfter is do for work that has begun elsewhere: it also rests for the time spent there.
+func (p *pacer) doAfter(ctx context.Context, spent time.Duration, f func()) {
 	if p == nil {
 		f()
 		return
@@ -170,7 +174,7 @@ func (p *pacer) do(ctx context.Context, f func()) {
 	defer func() { <-p.slots }()
 	begin := time.Now()
 	f()
-	if rest := time.Since(begin) * (100*time.Duration(cap(p.slots)) - p.percent) / p.percent; rest > 0 {
+	if rest := (spent + time.Since(begin)) * (100*time.Duration(cap(p.slots)) - p.percent) / p.percent; rest > 0 {
 		pause(ctx, nil, rest)
 	}
 }
@@ -182,26 +186,38 @@ type fetched struct {
 	err error
 }
 
+// fetching is a block that is being fetched.
+type fetching struct {
+	there chan fetched
+	stop  context.CancelFunc
+}
+
 // fetch returns the next block. The blocks below it are fetched and checked meanwhile, on goroutines
-// of their own: the check of a large block takes longer than its transfer.
-func (w *walk) fetch(ctx context.Context, ahead map[primitives.Height]chan fetched, fetchers *sync.WaitGroup) fetched {
+// of their own: the check of a large block takes longer than its transfer. A fetch of a height that the
+// walk has passed is ended, so that a feed cannot collect requests that it does not answer.
+func (w *walk) fetch(ctx context.Context, ahead map[primitives.Height]*fetching, fetchers *sync.WaitGroup) fetched {
 	c := w.at
 	for at := c.Height; ; at-- {
-		for i := primitives.Height(0); i < primitives.Height(w.fetches) && i <= at && (i == 0 || at-i >= w.to); i++ {
-			if h := at - i; ahead[h] == nil {
-				there := make(chan fetched, 1)
-				ahead[h] = there
-				fetchers.Go(func() { there <- w.fetchOne(ctx, h) })
+		for h, x := range ahead {
+			if h > at {
+				x.stop()
+				delete(ahead, h)
 			}
 		}
-		for h := range ahead {
-			if h > at {
-				delete(ahead, h)
+		for i := primitives.Height(0); i < primitives.Height(w.fetches) && i <= at && (i == 0 || at-i >= w.to); i++ {
+			if h := at - i; ahead[h] == nil {
+				one, stop := context.WithCancel(ctx)
+				there := make(chan fetched, 1)
+				ahead[h] = &fetching{there, stop}
+				fetchers.Go(func() {
+					defer stop()
+					there <- w.fetchOne(one, h)
+				})
 			}
 		}
 		var x fetched
 		select {
-		case x = <-ahead[at]:
+		case x = <-ahead[at].there:
 			delete(ahead, at)
 		case <-ctx.Done():
 			return fetched{err: ctx.Err()}
@@ -225,15 +241,19 @@ func (w *walk) fetchOne(ctx context.Context, h primitives.Height) (x fetched) {
 			x.err = p
 		}
 	}()
-	if x.d, x.err = fetchOld(ctx, w.Source, h); x.err == nil {
+	spent := new(time.Duration)
+	if x.d, x.err = fetchOld(context.WithValue(ctx, decodeTime{}, spent), w.Source, h); x.err == nil {
 		x.err = context.Canceled
-		w.pace.do(ctx, func() { x.r, x.err = x.d.Check(blockdoc.Known{}) })
+		w.pace.doAfter(ctx, *spent, func() { x.r, x.err = x.d.Check(blockdoc.Known{}) })
 	}
 	return x
 }
 
-// fetchOld requests a block several times. Only errors of the connection are worth another request.
+// fetchOld requests a block several times, for at most historyLimit. Only errors of the connection are
+// worth another request.
 func fetchOld(ctx context.Context, s Source, at primitives.Height) (d *blockdoc.Document, err error) {
+	ctx, cancel := context.WithTimeout(ctx, historyLimit)
+	defer cancel()
 	for n := range historyTries {
 		if n > 0 {
 			pause(ctx, nil, backoff(historyPause, n-1))

@@ -47,7 +47,7 @@ func (l *lake) file(ctx context.Context, height primitives.Height, name string) 
 
 // Block reads a block, and for each new chunk of the block the file of its shard. Unless whole is
 // set, shards whose chunk has no transactions are left out.
-func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error) {
+func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) (d *blockdoc.Document, err error) {
 	text, err := l.file(ctx, height, "block.json")
 	if errors.Is(err, ErrNotYet) {
 		return nil, l.absent(ctx, height)
@@ -55,8 +55,7 @@ func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) 
 	if err != nil {
 		return nil, err
 	}
-	d, err := blockdoc.ParseBlock(text)
-	if err != nil {
+	if err := decode(ctx, func() (err error) { d, err = blockdoc.ParseBlock(text); return err }); err != nil {
 		return nil, err
 	}
 	for i, h := range d.Block.Body.Chunks {
@@ -64,14 +63,15 @@ func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) 
 			continue
 		}
 		text, err := l.file(ctx, height, fmt.Sprintf("shard_%d.json", h.ShardID))
-		if err == nil && d.AddShard(text) == nil && d.Shard(h.ShardID) != nil {
+		add := func() error { return d.AddShard(text) }
+		if err == nil && decode(ctx, add) == nil && d.Shard(h.ShardID) != nil {
 			continue
 		}
 		// In older buckets a shard's file is named by its index, not by its ID.
 		if text, err = l.file(ctx, height, fmt.Sprintf("shard_%d.json", i)); err != nil {
 			return nil, err
 		}
-		if err := d.AddShard(text); err != nil {
+		if err := decode(ctx, add); err != nil {
 			return nil, err
 		}
 	}

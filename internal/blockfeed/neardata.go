@@ -21,7 +21,7 @@ type neardata struct {
 func (n *neardata) Name() string { return n.base }
 
 // Block requests a document. The server may hold the request until a block that is due arrives.
-func (n *neardata) Block(ctx context.Context, height primitives.Height, _ bool) (*blockdoc.Document, error) {
+func (n *neardata) Block(ctx context.Context, height primitives.Height, _ bool) (d *blockdoc.Document, err error) {
 	body, status, err := get(ctx, n.http, fmt.Sprintf("%s/v0/block_opt/%d", n.base, height))
 	if err != nil {
 		return nil, err
@@ -39,7 +39,8 @@ func (n *neardata) Block(ctx context.Context, height primitives.Height, _ bool) 
 	if string(bytes.TrimSpace(body)) == "null" {
 		return nil, ErrSkipped
 	}
-	return blockdoc.Parse(body)
+	err = decode(ctx, func() (err error) { d, err = blockdoc.Parse(body); return err })
+	return d, err
 }
 
 // Code requests code over a path that only a troupe serves; neardata has no such path.

@@ -111,6 +111,19 @@ func get(ctx context.Context, c *http.Client, url string) ([]byte, int, error) {
 	return do(c, r)
 }
 
+// decodeTime is the key of a context's *time.Duration, to which a Source adds the time that it decodes.
+type decodeTime struct{}
+
+// decode runs f, which decodes a reply.
+func decode(ctx context.Context, f func() error) error {
+	begin := time.Now()
+	err := f()
+	if spent, is := ctx.Value(decodeTime{}).(*time.Duration); is {
+		*spent += time.Since(begin)
+	}
+	return err
+}
+
 func clip(body []byte) string {
 	if len(body) > 200 {
 		body = body[:200]

@@ -1,0 +1,101 @@
+package blockfeed
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestPassedHeightsAreNotFetched: a feed that does not answer for heights without a block cannot collect
+// requests: the walk has never more of them than its bound, with one more that ends.
+func TestPassedHeightsAreNotFetched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var open atomic.Int64
+		c := &HistoryCheck{Height: 1000}
+		w := walk{at: c, fetches: 4, Source: &fake{name: "test", block: func(ctx context.Context, h primitives.Height) (*blockdoc.Document, error) {
+			if h%3 == 1 {
+				return nil, blockdoc.ErrForm
+			}
+			open.Add(1)
+			defer open.Add(-1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ahead, fetchers := map[primitives.Height]*fetching{}, new(sync.WaitGroup)
+		for ; c.Height > 900; c.Height -= 3 {
+			if x := w.fetch(ctx, ahead, fetchers); !errors.Is(x.err, blockdoc.ErrForm) {
+				t.Fatalf("height %d: %v", c.Height, x.err)
+			}
+			synctest.Wait()
+			if n := open.Load(); n > int64(w.fetches) || len(ahead) > w.fetches {
+				t.Fatalf("at height %d: %d open requests, %d heights", c.Height, n, len(ahead))
+			}
+		}
+		cancel()
+		fetchers.Wait()
+	})
+}
+
+// TestSlowFeedIsGivenUp: a feed that is always about to deliver a block does not keep the import in the
+// state of one that works.
+func TestSlowFeedIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(indexEnds)
+		x := newImported(t)
+		s := x.open(t)
+		m := x.job(s, &fake{name: "test", block: func(ctx context.Context, _ primitives.Height) (*blockdoc.Document, error) {
+			for ctx.Err() == nil { // the files of a block, each below the limit of a request
+				pause(ctx, nil, requestLimit)
+			}
+			return nil, ctx.Err()
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		begin := time.Now()
+		if wait := m.Run(ctx); wait < 0 || m.Status().State != ImportAway || time.Since(begin) > 2*historyLimit {
+			t.Errorf("after %v: %v, %+v", time.Since(begin), wait, m.Status())
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDecodingCountsAsProcessorTime: the share of the processor that an import may use includes the
+// decoding of documents.
+func TestDecodingCountsAsProcessorTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newImported(t)
+		const cost = time.Second
+		f := &fake{name: "test", block: func(ctx context.Context, h primitives.Height) (d *blockdoc.Document, err error) {
+			err = decode(ctx, func() (err error) {
+				time.Sleep(cost)
+				d, err = blockdoc.Parse(x.raw[h])
+				return err
+			})
+			return d, err
+		}}
+		h := x.chain.low
+		lowest, above, err := x.chain.Lowest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newHistoryCheck(lowest, above)
+		begin, n := time.Now(), 0
+		w := walk{Source: f, at: c, to: h - 3, genesis: x.genesis, fetches: 1, pace: newPacer(10)}
+		if err := w.run(t.Context(), func(*blockdoc.Document) error { n++; return nil }); err != nil || n == 0 {
+			t.Fatal(n, err)
+		}
+		if got, want := time.Since(begin), 10*cost*time.Duration(n); got != want {
+			t.Errorf("%d blocks took %v, want %v", n, got, want)
+		}
+	})
+}
