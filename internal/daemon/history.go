@@ -28,13 +28,26 @@ func (h *Daemon) openHistory(o *Options, no *node.Options, undo *[]func()) error
 	if cache == 0 {
 		cache = -1
 	}
-	s, err := history.Open(hm.Paths.History, history.Options{Genesis: genesis, CacheBytes: cache})
-	if err != nil {
+	ho := history.Options{Genesis: genesis, CacheBytes: cache}
+	s, err := history.Open(hm.Paths.History, ho)
+	full := storage.IsFull(err)
+	if full { // the node itself serves reads on a full disk, too
+		ho.ReadOnly = true
+		s, err = history.Open(hm.Paths.History, ho)
+	}
+	switch {
+	case full && err != nil, errors.Is(err, storage.ErrDamaged): // the node does not depend on older blocks
+		h.log.WithError(err).Error("the imported older blocks are not served, and no more are imported until the node is restarted")
+		return nil
+	case err != nil:
 		return fmt.Errorf("%w (troupe.history.path)", err)
 	}
 	h.history = s
 	*undo = append(*undo, func() { _ = s.Close() })
-	if c.Source == "" {
+	if full {
+		h.log.Warn("the disk is full: no older blocks are imported until there is room and the node is restarted")
+	}
+	if c.Source == "" || full {
 		return nil
 	}
 	source, err := historySource(hm)

@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -155,6 +156,27 @@ func TestArchiveImportsItsHistory(t *testing.T) {
 		t.Error("a job without a feed")
 	}
 	stop(t, b)
+
+	// Damage does not keep the node from its own blocks.
+	segments, err := filepath.Glob(filepath.Join(b.home.Paths.History, "log", "*"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal(segments, err)
+	}
+	whole, err := os.ReadFile(segments[len(segments)-1])
+	if err == nil {
+		err = os.Truncate(segments[len(segments)-1], 10)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = open("neardata:" + feed.URL)
+	if b.history != nil || b.imports != nil || !strings.Contains(said.String(), "the imported older blocks are not served") || !strings.Contains(said.String(), "remove the folder") {
+		t.Errorf("a damaged history: %v", b.history)
+	}
+	stop(t, b)
+	if err := os.WriteFile(segments[len(segments)-1], whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
 
 	// The data folder is begun anew, at a later block.
 	if err := os.RemoveAll(b.home.Paths.Data); err != nil {
