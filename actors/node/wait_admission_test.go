@@ -60,12 +60,11 @@ func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()
 // admitted again.
 func TestNewWaitsAreRefusedUnderOverload(t *testing.T) {
 	s, hold, _ := stuck(t, Limits{BeginWait: 100 * time.Millisecond, Wait: time.Minute})
-	send := func() (time.Duration, error) {
-		begin := time.Now()
+	send := func() error {
 		_, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelExecutedOptimistic})
-		return time.Since(begin), err
+		return err
 	}
-	if _, err := send(); err != nil {
+	if err := send(); err != nil {
 		t.Fatal(err)
 	}
 	release := hold()
@@ -90,26 +89,28 @@ func TestNewWaitsAreRefusedUnderOverload(t *testing.T) {
 		return s.admission.pending.Load() == minPending && s.admission.delay() > 100*time.Millisecond
 	})
 	var e *view.LookupError
-	took, err := send()
-	if !errors.As(err, &e) || e.Kind != view.ErrBehind || took > time.Second {
-		t.Errorf("while waits do not begin: got %v after %v, want %v at once", err, took, view.ErrBehind)
+	if err := send(); !errors.As(err, &e) || e.Kind != view.ErrBehind { // a wait would end with ErrTimeout
+		t.Errorf("while waits do not begin: got %v, want %v at once", err, view.ErrBehind)
 	}
 	if err := s.SendTxAsync(t.Context(), s.tx("near", transfer(1))); err != nil {
 		t.Errorf("a submission without a wait: %v", err)
 	}
 	text := string(s.Metrics(nil))
 	for _, want := range []string{fmt.Sprintf("\ntroupe_waits_beginning %d\n", minPending),
-		"\ntroupe_waits_refused_late_total 1\n", "\ntroupe_waits_begin_seconds 0."} {
+		"\ntroupe_waits_refused_late_total 1\n", "\ntroupe_waits_begin_seconds "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics lacks %q", want)
 		}
+	}
+	if strings.Contains(text, "\ntroupe_waits_begin_seconds 0\n") {
+		t.Error("/metrics has no time that waits take to begin")
 	}
 	release()
 	all.Wait()
 	if len(failed) > 0 {
 		t.Errorf("%d of those that were taken failed: %v", len(failed), failed[0])
 	}
-	if _, err := send(); err != nil {
+	if err := send(); err != nil {
 		t.Errorf("a wait after the others began: %v", err)
 	}
 	if n := s.admission.pending.Load(); n != 0 {
@@ -158,7 +159,15 @@ func TestTimedOutWaitSubmitsNothing(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(400 * time.Millisecond)
+	until(t, func() bool { // all have been sent
+		for _, x := range s.Meter() {
+			if x.Name == "rpc" && x.Mailbox >= 19 {
+				return true
+			}
+		}
+		return false
+	})
+	time.Sleep(300 * time.Millisecond) // all time out before the first is handled, and are answered before lostAfter
 	close(gate)
 	all.Wait()
 	s.waitIdle(t)

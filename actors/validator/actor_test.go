@@ -44,23 +44,26 @@ func TestOptimisticJobDelaysNoOtherJob(t *testing.T) {
 	job := func(id uint64, optimistic bool) consensus.Job {
 		return consensus.Job{ID: id, Optimistic: optimistic, Run: func() { begun <- id; <-goOn }}
 	}
-	next := func() (list []uint64) {
+	next := func(want int) (list []uint64) {
+		for len(list) < want {
+			list = append(list, <-begun)
+		}
 		for {
 			select {
 			case id := <-begun:
 				list = append(list, id)
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(50 * time.Millisecond): // absence cannot be waited for
 				slices.Sort(list)
 				return list
 			}
 		}
 	}
 	a.jobs, a.spare = []consensus.Job{job(1, false)}, []consensus.Job{job(11, true), job(12, true)}
-	if a.run(); !slices.Equal(next(), []uint64{1, 11}) || a.running != 1 || a.runningSpare != 1 {
+	if a.run(); !slices.Equal(next(2), []uint64{1, 11}) || a.running != 1 || a.runningSpare != 1 {
 		t.Errorf("%d jobs and %d optimistic ones run", a.running, a.runningSpare)
 	}
 	a.jobs = []consensus.Job{job(2, false), job(3, false)}
-	if a.run(); !slices.Equal(next(), []uint64{2}) || len(a.jobs) != 1 || len(a.spare) != 1 {
+	if a.run(); !slices.Equal(next(1), []uint64{2}) || len(a.jobs) != 1 || len(a.spare) != 1 {
 		t.Errorf("%d jobs and %d optimistic ones wait", len(a.jobs), len(a.spare))
 	}
 	a.jobs, a.spare = nil, nil

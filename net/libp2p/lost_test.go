@@ -55,7 +55,7 @@ func TestBlockOfBannedPeerIsImported(t *testing.T) {
 			if m, is := d.Msg.(*wire.Block); is {
 				seen[m.Block.Header.Height] = true
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("of 9 and 10 there is only %v", seen)
 		}
 	}
@@ -127,7 +127,7 @@ func TestBlockedValidationAdmitsLaterBlock(t *testing.T) {
 	good.publish(t, blocks, bytesOf(9))
 	time.Sleep(100 * time.Millisecond)
 	free()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case d := <-a.got:

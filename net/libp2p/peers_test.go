@@ -320,21 +320,17 @@ func TestPeerWithoutHandshakeIsDisconnected(t *testing.T) {
 // TestManyStreamsLeaveRoomForHandshakes: places for handshakes remain free for other peers, however
 // many streams one peer opens.
 func TestManyStreamsLeaveRoomForHandshakes(t *testing.T) {
-	a := run(t, "a", how{near: true, libp2p: true})
+	a := run(t, "a", how{near: true, libp2p: true, change: func(o *Options) { o.Grace = time.Hour }}) // no place is freed
 	for _, name := range []string{"x", "y", "z"} {
 		x := bare(t, name, nil)
 		for range 30 {
 			_, _ = x.dial(t, a).Write([]byte{200, 0, 0, 0})
 		}
 	}
-	began := time.Now()
 	over := run(t, "over", how{libp2p: true, boot: []wire.PeerInfo{a.over()}})
 	sockets := run(t, "sockets", how{near: true, boot: []wire.PeerInfo{a.info()}})
 	over.connected(t, 1)
 	sockets.connected(t, 1)
-	if took := time.Since(began); took > 10*time.Second { // a peer in its handshake has twenty seconds
-		t.Errorf("connected after %v", took)
-	}
 }
 
 // TestOneAddressMayHaveHalfThePeers: nodes with one address, for example behind a NAT, can be up to

@@ -127,6 +127,9 @@ func run(t testing.TB, name string, h how) *node {
 		}
 	}
 	t.Cleanup(func() { n.stop() })
+	if n.way != nil {
+		n.way.awaitHandlers()
+	}
 	return n
 }
 
@@ -402,8 +405,14 @@ func serve(t testing.TB, o Options, s recordingHandler) *Transport {
 		cancel()
 		<-ended
 	})
-	for !slices.Contains(w.host.Mux().Protocols(), bareID) { // dialling earlier would be refused
+	w.awaitHandlers()
+	return w
+}
+
+// awaitHandlers waits until Serve has set the handlers of both protocols. Dialling earlier would be
+// refused.
+func (w *Transport) awaitHandlers() {
+	for list := w.host.Mux().Protocols(); !slices.Contains(list, bareID) || !slices.Contains(list, signedID); list = w.host.Mux().Protocols() {
 		time.Sleep(time.Millisecond)
 	}
-	return w
 }
