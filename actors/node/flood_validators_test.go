@@ -155,7 +155,7 @@ func TestValidatorFloodDelaysNoBlocks(t *testing.T) {
 // within four tries: it makes a quarter of them, in random order, and a busy machine may be slow.
 func (c *cluster) requireOwnBlocks(m *member, what string, flood func(head *primitives.Block)) {
 	c.t.Helper()
-	const heights = 12
+	const heights = 8
 	for tries := 3; ; tries-- {
 		own := c.madeUntil(m, heights, flood)
 		c.t.Logf("%s: %d of %d heights are its own", what, own, heights)
