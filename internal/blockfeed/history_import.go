@@ -231,6 +231,7 @@ func (m *Import) enter(c *HistoryCheck) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.status.State == ImportWaiting {
+		m.said = time.Now() // the next line comes after a period
 		m.o.Log.Infof("import of history: blocks %d to %d from %s", c.Height, m.o.First, m.o.Source.Name())
 	}
 	if m.since.IsZero() {
