@@ -72,6 +72,17 @@ func checkPublicGenesis(c *ChainSpec, hash primitives.Hash) error {
 	return nil
 }
 
+// PublicGenesis returns the hash of the genesis block of a public network. ok is false for other
+// chains, and for a chain with the name of a public network whose genesis block is not that one's.
+func PublicGenesis(c *ChainSpec) (hash primitives.Hash, ok bool) {
+	text, public := publicGenesis[c.ID]
+	if !public || !c.Version.GenesisOnly() {
+		return hash, false
+	}
+	hash, err := primitives.ParseHash(text)
+	return hash, err == nil
+}
+
 // ownParameters returns whether nearcore has special parameters for a chain id. nearcore has such
 // parameters for two chain ids of its tests (core/parameters/src/config_store.rs:171).
 func ownParameters(chainID string) bool {

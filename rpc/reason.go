@@ -24,7 +24,7 @@ var packages = map[string]bool{
 	"prep":           true, "primitives": true, "producer": true, "production": true, "prom": true,
 	"recent": true, "recipes": true, "refmodel": true, "replay": true, "replica": true, "rpc": true,
 	"sandbox": true, "sched": true, "session": true, "shard": true, "signature": true, "sim": true, "sstable": true,
-	"state": true, "statesync": true, "storage": true, "stream": true, "stun": true, "subscriptions": true,
+	"state": true, "stateprobe": true, "statesync": true, "storage": true, "stream": true, "stun": true, "subscriptions": true,
 	"system": true, "tcp": true, "testnode": true, "testutil": true, "top": true, "trace": true, "trie": true,
 	"txlog": true, "txpool": true, "txscript": true, "txstatus": true, "txtext": true, "txtracker": true,
 	"validator": true, "verify": true, "view": true, "viewpool": true, "viewstate": true,

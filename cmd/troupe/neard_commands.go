@@ -16,7 +16,7 @@ var unsupported = []struct {
 	{"mirror", "", "it has no replacement"},
 	{"cloud-archive", "", `to keep all blocks in the data folder, set "archive": true in config.json or use troupe run --archive`},
 	{"cold-store", "", `to keep all blocks in the data folder, set "archive": true in config.json or use troupe run --archive`},
-	{"state-parts", "", "a node serves state parts to its peers by itself; there is no command to dump or load them"},
+	{"state-parts", "", "ask peers for parts of a state with troupe net state-parts"},
 	{"state-parts-dump-check", "", "a node serves state parts to its peers by itself; there is no dump to check"},
 	{"flat-storage", "", "troupe does not use neard's database; it checks and repairs its own at each start (troupe check)"},
 	{"database", "", "troupe does not use neard's database; it checks and repairs its own at each start (troupe check)"},

@@ -24,14 +24,14 @@ import (
 func newNet(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "net",
-		Short: "Record and decode the traffic between nodes",
+		Short: "Record and decode the traffic between nodes, ask peers for states",
 		Long: `Traffic between nodes is not encrypted. The command capture records it to a file. The command
 decode prints a recording as text: handshakes, edges, blocks, approvals, chunk parts, state
 witnesses, state parts. The command conflicts searches recordings for contradicting messages of
-one validator.`,
+one validator. The command state-parts asks peers for parts of a state.`,
 		Example: `  troupe net capture --listen 127.0.0.1:24600 --to 127.0.0.1:24567 /tmp/frames.jsonl.gz
   troupe net decode /tmp/frames.jsonl.gz`,
-	}, newCapture(), newDecode(a), newConflicts(a))
+	}, newCapture(), newDecode(a), newConflicts(a), newStateParts(a))
 }
 
 const captureLong = `Capture is a TCP proxy in front of a node. It forwards connections from --listen to --to unchanged

@@ -32,9 +32,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// oldestPeer is the oldest protocol version that a neard with the newest version accepts from
+// OldestPeer is the oldest protocol version that a neard with the newest version accepts from
 // peers.
-const oldestPeer = 83
+const OldestPeer = 83
 
 // knownPeers is the key of the store row with the peers of the previous run.
 const knownPeers = "known_peers"
@@ -47,7 +47,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	if hm.NodeKey == nil {
 		return nil, fmt.Errorf("%s is missing: a node in a network needs a node key; create one with `troupe init`", hm.Paths.NodeKey)
 	}
-	boot, err := peers("network.boot_nodes", c.BootNodes)
+	boot, err := Peers("network.boot_nodes", c.BootNodes)
 	if err != nil {
 		return nil, err
 	}
@@ -55,13 +55,13 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	white, err := peers("network.whitelist_nodes", c.Whitelist)
+	white, err := Peers("network.whitelist_nodes", c.Whitelist)
 	if err != nil {
 		return nil, err
 	}
 	nc := near.Config{
 		Key: hm.NodeKey.SecretKey, Genesis: wire.GenesisID{ChainID: hm.Genesis.ChainID, Hash: h.Engine.Genesis().Hash},
-		Version: uint32(parameters.Newest(hm.Numbering)), Oldest: oldestPeer, Boot: boot, Whitelist: white, Blacklisted: blacklist(c.Blacklist),
+		Version: uint32(parameters.Newest(hm.Numbering)), Oldest: OldestPeer, Boot: boot, Whitelist: white, Blacklisted: blacklist(c.Blacklist),
 		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh), MinOutbound: int(c.MinOutbound),
 		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN, Sparing: c.Pace == config.Eager,
 	}
@@ -259,8 +259,9 @@ func checkNeverShared(hm *home.Home) error {
 		"(network.addr), or remove validator_key.json to run the node read-only", hm.ValidatorKey.AccountID, filepath.Join(hm.Paths.Data, signedFile))
 }
 
-// peers parses a list of peers and resolves the host names in it.
-func peers(key, list string) (out []wire.PeerInfo, err error) {
+// Peers parses a list of peers and resolves the host names in it. key is the name of the list in
+// errors.
+func Peers(key, list string) (out []wire.PeerInfo, err error) {
 	all, err := config.Peers(list)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)

@@ -126,7 +126,7 @@ func TestUnreadablePeersFileCountsAsEmpty(t *testing.T) {
 	if got := h.loadPeers(); got != nil {
 		t.Errorf("at first %v", got)
 	}
-	list, err := peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@127.0.0.1:24567,ed25519:6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e@localhost:1@a.near")
+	list, err := Peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@127.0.0.1:24567,ed25519:6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e@localhost:1@a.near")
 	if err != nil || len(list) != 2 || list[1].AccountID != "a.near" || !list[1].Addr.Addr().IsLoopback() {
 		t.Fatalf("list %v, error %v", list, err)
 	}
@@ -138,7 +138,7 @@ func TestUnreadablePeersFileCountsAsEmpty(t *testing.T) {
 	if got := h.loadPeers(); got != nil {
 		t.Errorf("of a key that is none: %v", got)
 	}
-	if _, err := peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@no such host:1"); err == nil {
+	if _, err := Peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@no such host:1"); err == nil {
 		t.Error("an unknown host was accepted")
 	}
 	black := blacklist([]string{"10.0.0.1", "10.0.0.2:7"})
