@@ -2,11 +2,13 @@ package network
 
 import (
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -40,6 +42,10 @@ type stateServer struct {
 	answeredAt []time.Time // times of the answers to state requests in the last statePeriod
 	headers    map[stateKey]*primitives.StateHeader
 }
+
+// statePartTime is nearcore's histogram (chain/chain/src/metrics.rs).
+var statePartTime = &metrics.Family{Name: "near_state_part_elapsed_sec", Kind: metrics.Histogram, Labels: []string{"shard_id"}, Per: 1e9,
+	Bounds: metrics.Exponential(0.001, 1.6, 20), Help: "Time needed to create a state part"}
 
 type stateKey struct {
 	sync  primitives.Hash
@@ -188,10 +194,12 @@ func (p *stateServer) find(sync primitives.Hash, shard primitives.ShardID, heade
 	if err != nil {
 		return out, nil
 	}
+	begun := time.Now()
 	strings, err := p.e.Snapshots().Part(c.PrevBlockHash, index, id)
 	if err != nil {
 		return out, nil
 	}
+	p.front.partTimes.Add(statePartTime, int64(time.Since(begun)), strconv.FormatUint(uint64(shard), 10))
 	out.Part = statesync.PackPart(part, strings)
 	return out, nil
 }

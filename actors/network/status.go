@@ -9,6 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
@@ -48,6 +49,7 @@ type Status struct {
 	// Answers of this node to state requests. stateThrottled counts the requests that the limit of
 	// stateRequests refused.
 	stateHeaders, stateParts stateAnswers
+	partTimes                metrics.Set // statePartTime
 	stateThrottled           atomic.Uint64
 	stages                   atomic.Pointer[map[primitives.ShardID]int]
 	proofBytes               atomic.Uint64 // size of the epoch sync proof that was packed last
@@ -283,7 +285,7 @@ func (f *Status) Metrics(b []byte) []byte {
 		b = fmt.Appendf(b, "%s{type=\"%s\",status=\"success\"} %d\n%s{type=\"%s\",status=\"failed\"} %d\n",
 			served, x.kind, x.n.success.Load(), served, x.kind, x.n.failed.Load())
 	}
-	return b
+	return f.partTimes.AppendText(b, statePartTime)
 }
 
 // appendEdges appends the metrics of the routing graph.

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/consensus/importer"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -28,6 +29,18 @@ type stats struct {
 	// skipped is the number of missing chunks of blocks that became the head, by shard. A shard is
 	// added when it first misses a chunk, by a copy of the map.
 	skipped atomic.Pointer[map[primitives.ShardID]uint64]
+	lags    metrics.Set
+}
+
+// headLag is nearcore's histogram of the age of new heads (chain/chain/src/metrics.rs).
+var headLag = &metrics.Family{Name: "near_head_lag_seconds_hist", Kind: metrics.Histogram, Per: 1e9,
+	Bounds: metrics.Bounds(0.1, 0.25, 0.5, 1, 2, 5, 10, 30), Help: "Distribution of seconds between wall clock and the latest block timestamp"}
+
+// measureLag measures the age of a new head.
+func (s *stats) measureLag(m *messages.BlockAccepted, now time.Time) {
+	if m.IsHead {
+		s.lags.Add(headLag, now.UnixNano()-int64(m.Block.Header.Timestamp))
+	}
 }
 
 // skip counts a missing chunk. Only one goroutine may call it at a time.
@@ -231,7 +244,7 @@ func (n *Node) Metrics(b []byte) []byte {
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
-	b = n.stats.appendSkipped(b)
+	b = n.stats.lags.AppendText(n.stats.appendSkipped(b), headLag)
 	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds Current delay until the transaction tracker knows a new request that waits for a transaction\n"+
 		"# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",
 		n.admission.delay().Seconds())

@@ -317,6 +317,7 @@ func (n *Node) blockImported(m messages.BlockImported) {
 // blockAccepted reports a block that is on disk. blockAccepted runs on the chain's goroutine.
 func (n *Node) blockAccepted(m messages.BlockAccepted) {
 	n.stats.count(&m)
+	n.stats.measureLag(&m, time.Now())
 	n.tracer.block(&m, persisted)
 	n.shards.retire(m.Final)
 	n.tell(n.tracker, m)

@@ -92,3 +92,23 @@ func TestSkippedChunksAreCounted(t *testing.T) {
 		t.Errorf("metrics %q", text)
 	}
 }
+
+// TestAgeOfHeadsIsMeasured: the age of each new head counts in nearcore's histogram, that of a block of
+// another branch does not.
+func TestAgeOfHeadsIsMeasured(t *testing.T) {
+	t.Parallel()
+	var s stats
+	now := time.Unix(1_800_000_000, 0)
+	for _, age := range []time.Duration{200 * time.Millisecond, 3 * time.Second, -time.Second} {
+		h := &primitives.BlockHeader{}
+		h.Timestamp = uint64(now.Add(-age).UnixNano())
+		s.measureLag(&messages.BlockAccepted{Block: &primitives.Block{Header: h}, IsHead: true}, now)
+		s.measureLag(&messages.BlockAccepted{Block: &primitives.Block{Header: h}}, now)
+	}
+	text := string(s.lags.AppendText(nil, headLag))
+	for _, want := range []string{`_bucket{le="0.1"} 1`, `_bucket{le="0.25"} 2`, `_bucket{le="2"} 2`, `_bucket{le="5"} 3`, "_sum 2.2", "_count 3"} {
+		if !strings.Contains(text, "near_head_lag_seconds_hist"+want+"\n") {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}

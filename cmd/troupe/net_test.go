@@ -69,3 +69,36 @@ func TestNetConflictsSearchesRecordings(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestStatePartsChecksItsFlags: flags that are missing or wrong are named, with exit code 2.
+func TestStatePartsChecksItsFlags(t *testing.T) {
+	dir := newHome(t, "")
+	const key = "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX"
+	for _, c := range []struct{ flags, want string }{
+		{"", "--shard-id is missing"},
+		{"--shard-id 0", "has no network.boot_nodes: name peers with --peer"},
+		{"--shard-id 0 --peer 127.0.0.1:1", "--peer:"},
+		{"--shard-id 0 --peer " + key + "@127.0.0.1:1 --part 3-1", "--part:"},
+		{"--shard-id 0 --peer " + key + "@127.0.0.1:1 --sync-hash x", "--sync-hash:"},
+		{"--shard-id 0 --peer " + key + "@127.0.0.1:1 --listen 1234", "--listen is"},
+		{"--shard-id 0 --peer " + key + "@127.0.0.1:1 --timeout 0s", "--timeout and --sample must be above 0"},
+		{"--shard-id 0 --peer " + key + "@127.0.0.1:1 --chain-id a", "--chain-id and --genesis-hash must be given together"},
+	} {
+		var out, errs bytes.Buffer
+		code := execute(append([]string{"--home", dir, "net", "state-parts"}, strings.Fields(c.flags)...), strings.NewReader(""), &out, &errs)
+		if code != exitUsage || !strings.Contains(errs.String(), c.want) || out.Len() > 0 {
+			t.Errorf("%q: code %d, %q, want %q", c.flags, code, errs.String(), c.want)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a peer that says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var errs bytes.Buffer
+	code := execute([]string{"--home", dir, "net", "state-parts", "--shard-id", "0", "--listen", "127.0.0.1:0", "--connect-timeout", "100ms",
+		"--peer", fmt.Sprintf("%s@%v", key, l.Addr())}, strings.NewReader(""), io.Discard, &errs)
+	if code != exitFailure || !strings.Contains(errs.String(), "no peer is connected") {
+		t.Errorf("with a silent peer: code %d, %q", code, errs.String())
+	}
+}

@@ -107,7 +107,6 @@ func newStateParts(a *app) *cobra.Command {
 	f.DurationVar(&o.wait, "timeout", 30*time.Second, "time limit of a request")
 	f.DurationVar(&o.interval, "interval", 0, "pause between two requests to a peer")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
-	_ = c.MarkFlagRequired("shard-id")
 	return c
 }
 
@@ -125,6 +124,9 @@ func statePartsBar(w io.Writer) *progressbar.ProgressBar {
 func (o *statePartsOptions) probe(a *app, cmd *cobra.Command) (*stateprobe.Options, error) {
 	out := &stateprobe.Options{Shard: primitives.ShardID(o.shard), Routed: o.routed, Connect: o.connect, Wait: o.wait, Interval: o.interval,
 		Version: uint32(parameters.Newest(primitives.NumberingRelease)), Oldest: daemon.OldestPeer}
+	if !cmd.Flags().Changed("shard-id") {
+		return nil, usagef("--shard-id is missing: name the shard whose state is requested")
+	}
 	if min(o.connect, o.wait) <= 0 || o.interval < 0 || o.sample == 0 {
 		return nil, usagef("--connect-timeout, --timeout and --sample must be above 0, --interval must not be negative")
 	}

@@ -68,6 +68,7 @@ type Importer struct {
 	failed bool // Failed was emitted
 	// lacking has the times in ns since which pooled blocks lack chunk bodies.
 	lacking map[primitives.Hash]uint64
+	orphans map[primitives.Hash]orphanTimes // pooled blocks that lack or lacked their parent
 	// pending means that the running import needs results of an optimistic block that is still being
 	// applied, since the time pendingSince in ns. pendingFor is how long it was pending, in ns.
 	pending                  bool
@@ -88,7 +89,7 @@ type Run struct {
 
 // New returns an Importer without blocks.
 func New(o Options) *Importer {
-	i := &Importer{o: o, lacking: map[primitives.Hash]uint64{}}
+	i := &Importer{o: o, lacking: map[primitives.Hash]uint64{}, orphans: map[primitives.Hash]orphanTimes{}}
 	i.Reset(o.Tip, o.Final)
 	return i
 }
@@ -144,7 +145,10 @@ func (i *Importer) Take(b blockpool.Block, now uint64) (checked bool, err error)
 	if b.Standing == blockpool.UnknownEpoch || errors.Is(err, blockpool.ErrFar) {
 		i.o.Emit(Ahead{Block: b.Block, From: b.From})
 	}
-	if len(out.Chunks) > 0 && b.Standing == blockpool.Follows {
+	switch {
+	case b.Standing != blockpool.Follows:
+		i.orphaned(hash, now)
+	case len(out.Chunks) > 0:
 		i.lacks(hash, now)
 	}
 	i.missing(&b, &out)
@@ -215,6 +219,7 @@ func (i *Importer) begin(b *blockpool.Block, now uint64) *Run {
 	p, err := i.o.Engine.BeginImport(b.Block, b.Chunks, false)
 	if err == nil {
 		i.complete(hash, now)
+		i.measureOrphaned(hash, now)
 		i.run = &Run{Import: p, Block: b.Block, Hash: hash, From: b.From, left: len(p.Jobs())}
 		i.beginPending(now)
 		return i.run
@@ -310,6 +315,7 @@ func (i *Importer) imported(acc *engine.Imported, r *Run, now uint64) {
 	if child {
 		for _, b := range i.pool.Blocks() {
 			if b.Header.PrevHash == acc.Entry.Hash { // if it lacks nothing, its import begins at once
+				i.parentImported(b.Hash(), now)
 				i.lacks(b.Hash(), now)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/metrics"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // TestMissingChunksDelayIsMeasured: the delay of a block begins when the block first lacks bodies,
@@ -31,6 +32,35 @@ func TestMissingChunksDelayIsMeasured(t *testing.T) {
 	}
 	if c, v := r.o.Measured.Count(missingDelay), r.o.Measured.Value(missingDelay); c != 2 || v != 500 || len(r.lacking) > 0 {
 		t.Errorf("%d delays of together %d ns, want 2 of 500; %d blocks lack bodies", c, v, len(r.lacking))
+	}
+	if c := r.o.Measured.Count(orphanedDelay); c != 2 || len(r.orphans) > 0 {
+		t.Errorf("%d delays of orphans, want 2, one of them 0; %d blocks lack their parent", c, len(r.orphans))
+	}
+}
+
+// TestOrphanedDelayIsMeasured: the delay of a block begins when the block is first an orphan, and ends
+// when its parent is imported. Nothing is kept of blocks that have left the pool.
+func TestOrphanedDelayIsMeasured(t *testing.T) {
+	n := newNodes(t, 2)
+	list := n[0].chainOf(t, 3)
+	r := newRecorder(n[1])
+	r.Importer.o.Measured = new(metrics.Set)
+	take := func(b *primitives.Block, now uint64) { _, _ = r.Take(blockpool.Block{Block: b, From: "peer"}, now) }
+	take(list[1], 100)
+	take(list[1], 300) // another copy
+	take(list[2], 350)
+	r.orphaned(list[0].Hash(), 300) // not in the pool
+	if len(r.orphans) != 2 {
+		t.Fatalf("%d orphans", len(r.orphans))
+	}
+	r.parentImported(list[2].Hash(), 400) // and again below, which does not count
+	take(list[0], 600)
+	for run := r.Next(600); run != nil; run = r.Next(700) {
+		r.work(run)
+	}
+	m := r.o.Measured
+	if c, v := m.Count(orphanedDelay), m.Value(orphanedDelay); c != 3 || v != 600+50 || len(r.orphans) > 0 {
+		t.Errorf("%d delays of together %d ns, want 3 of 650; %d orphans", c, v, len(r.orphans))
 	}
 }
 

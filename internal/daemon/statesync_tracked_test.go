@@ -27,7 +27,16 @@ func servedStates(t *testing.T, h *Daemon) (headers, parts int) {
 		}
 		return n
 	}
-	return read("header"), read("part")
+	headers, parts = read("header"), read("part")
+	timed := 0
+	for _, m := range regexp.MustCompile(`near_state_part_elapsed_sec_count\{shard_id="\d+"\} (\d+)`).FindAllSubmatch(text, -1) {
+		n, _ := strconv.Atoi(string(m[1]))
+		timed += n
+	}
+	if timed < parts {
+		t.Errorf("the times of %d parts are measured, %d were sent", timed, parts)
+	}
+	return headers, parts
 }
 
 // TestNodeOfFewShardsStartsByStateSync: nodes that track no shard or one of three shards join a

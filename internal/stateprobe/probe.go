@@ -235,7 +235,7 @@ func (p *prober) probe(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{ChainID: p.o.Chain.ChainID, Shard: p.o.Shard, Sync: at.sync.Hash(), Height: at.sync.Height, EpochID: at.sync.EpochID, Routed: p.o.Routed}
-	if err := p.targets(ctx, r, at.point.PrevHash); err != nil {
+	if err := p.targets(ctx, r, &info, at.point.PrevHash); err != nil {
 		return nil, err
 	}
 	return r, p.askAll(ctx, r, at)
@@ -379,10 +379,9 @@ func (p *prober) header(ctx context.Context, info *near.Info, hash primitives.Ha
 	return nil, errors.Join(fmt.Errorf("%w: no connected peer sends block %v", ErrNoSync, hash), ctx.Err())
 }
 
-// targets fills r.Peers with the peers to ask, sorted by id. announced is the block that hosts of the
-// state announce.
-func (p *prober) targets(ctx context.Context, r *Report, announced primitives.Hash) error {
-	info := p.server.Info()
+// targets fills r.Peers with the peers of the options, and then the other hosts to ask. announced is
+// the block that hosts of the state announce.
+func (p *prober) targets(ctx context.Context, r *Report, info *near.Info, announced primitives.Hash) error {
 	hosts := map[wire.PeerID]bool{}
 	for _, h := range info.Hosts {
 		if h.SyncHash == announced && p.serves(h) {

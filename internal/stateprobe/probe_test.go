@@ -214,7 +214,7 @@ func TestProbeReportsWhatEachPeerGives(t *testing.T) {
 	}
 	var text bytes.Buffer
 	if err := r.Write(&text); err != nil || !strings.Contains(text.String(), "1 of 4 peers gave valid parts, 1 of 2 parts are valid") ||
-		!strings.Contains(text.String(), "state part") && !strings.Contains(text.String(), "part 0") {
+		!strings.Contains(text.String(), "part 0  wrong") {
 		t.Errorf("%v:\n%s", err, &text)
 	}
 

@@ -86,8 +86,8 @@ func (r *Report) Write(w io.Writer) error {
 	if r.Routed {
 		way = "by routed messages"
 	}
-	_, err := fmt.Fprintf(w, "%s, shard %d at sync block %d %v: %d parts, %s, state root %v\n", r.ChainID, r.Shard, r.Height, r.Sync,
-		r.Parts, size(r.Memory), r.StateRoot)
+	_, err := fmt.Fprintf(w, "%s, shard %d at sync block %d %v\nstate root %v, memory usage %s, number of parts %d\n", r.ChainID, r.Shard, r.Height,
+		r.Sync, r.StateRoot, size(r.Memory), r.Parts)
 	for i := range r.Peers {
 		if err != nil {
 			return err
@@ -124,7 +124,14 @@ func (p *Peer) write(w io.Writer, way string) error {
 		if a.Bytes > 0 {
 			took, length = fmt.Sprintf("%d ms", a.Ms), size(uint64(a.Bytes))
 		}
-		if _, err := fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", item, a.Verdict, took, length, a.Error); err != nil {
+		row := fmt.Sprintf("  %s\t%s", item, a.Verdict)
+		if length != "" || a.Error != "" {
+			row += "\t" + took + "\t" + length
+		}
+		if a.Error != "" {
+			row += "\t" + a.Error
+		}
+		if _, err := fmt.Fprintln(t, row); err != nil {
 			return err
 		}
 	}
