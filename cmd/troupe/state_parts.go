@@ -28,18 +28,18 @@ connects as a peer with a new key, and leaves when the answers are in. Each head
 verified: a header must prove its chunk against the block before the sync block, and a part must
 belong to the state root in that chunk. The exit code is 1 if no peer gives a valid part.
 
-The chain is that of --home, or --chain-id and --genesis-hash. The peers are those of --peer, or the
-boot nodes in config.json. Without --sync-hash the sync block is that of the newest epoch whose state
-the peers announce; if they differ, most peers decide.
+The chain is that of --home, or --chain-id and --genesis-hash. The peers are those of --peer, or
+the boot nodes in config.json. Without --sync-hash the sync block is that of the newest epoch
+whose state the peers announce; if they differ, most peers decide.
 
-By default each peer is asked on its connection. With --routed, all hosts that announce the state are
-asked by routed messages and answer over connections that they open, as neard's nodes do; for that
-they must reach --listen, which --public-addr names if it is behind a NAT.
+By default each peer is asked on its connection. With --routed, all hosts that announce the state
+are asked by routed messages and answer over connections that they open, as neard's nodes do; for
+that they must reach --listen, which --public-addr names if it is behind a NAT.
 
-Verdicts: valid; wrong (contradicts its proof); unavailable, busy, failed (the peer says so); silent
-(no answer within --timeout; after three of them the peer is asked no more); disconnected; skipped.
-neard answers at most 30 requests of all its peers in 30 seconds and ignores the rest, so a larger
-number of parts needs an --interval of a second or more.`
+Verdicts: valid; wrong (contradicts its proof); unavailable, busy, failed (the peer says so);
+silent (no answer within --timeout; after three of them the peer is asked no more); disconnected;
+skipped. neard answers at most 30 requests of all its peers in 30 seconds and ignores the rest,
+so a larger number of parts needs an --interval of a second or more.`
 
 // statePartsOptions are the flags of state-parts.
 type statePartsOptions struct {
@@ -57,9 +57,10 @@ func newStateParts(a *app) *cobra.Command {
 		Use: "state-parts --shard-id N", Aliases: []string{"state_parts"},
 		Short: "Ask peers for parts of a state, and verify them", Long: statePartsLong,
 		Example: `  troupe --home /tmp/chain net state-parts --shard-id 0
-  troupe --home /tmp/chain net state-parts --shard-id 0 --peer ed25519:7PGseF...@127.0.0.1:24567 --part all
-  troupe net state-parts --chain-id mainnet --genesis-hash EPnLgE7iEq9s7yTkos96M3cWymH5avBAPm3qx3NXqR8H \
-    --peer ed25519:7PGseF...@192.0.2.1:24567 --shard-id 3 --part 0-9 --json`,
+  troupe net state-parts --shard-id 0 --peer ed25519:7PGseF...@127.0.0.1:24567 --part all
+  troupe net state-parts --chain-id mainnet --shard-id 3 --part 0-9 --json \
+    --genesis-hash EPnLgE7iEq9s7yTkos96M3cWymH5avBAPm3qx3NXqR8H \
+    --peer ed25519:7PGseF...@192.0.2.1:24567`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			probe, err := o.probe(a, cmd)
