@@ -185,6 +185,9 @@ func (d *Document) checkShard(where string, s *Shard, k Known, r *Report) error 
 	if err := d.checkTexts(where, s); err != nil {
 		return err
 	}
+	if s.Chunk.TxRoot.IsZero() && len(s.Transactions) > 0 {
+		return mismatchf(where+".chunk.transactions", "%d, and the root says that there are none", len(s.Transactions))
+	}
 	d.checkTransactions(s, k, r)
 	if !d.Block.Header.IsGenesis() { // the chunk headers of the genesis have no receipt root
 		d.checkReceipts(s, k, r)
@@ -302,6 +305,11 @@ func (d *Document) checkTexts(where string, s *Shard) error {
 		if s.Outcomes[i].ID != t.Named {
 			return mismatchf(at+".outcome.execution_outcome.id", "%v, and the transaction is %v", s.Outcomes[i].ID, t.Named)
 		}
+		// The hash of an outcome covers the account that executed it (nearcore
+		// runtime/runtime/src/lib.rs: executor_id of transactions and of action receipts).
+		if s.Outcomes[i].ExecutorID != t.SignerID {
+			return mismatchf(at+".transaction.signer_id", "%s, and the outcome is of %s", t.SignerID, s.Outcomes[i].ExecutorID)
+		}
 	}
 	for i, x := range s.Receipts {
 		if err := same(fmt.Sprintf("%s.chunk.receipts[%d]", where, i), c.Receipts[i], view.AppendReceipt(nil, x.Receipt), "code"); err != nil {
@@ -319,6 +327,9 @@ func (d *Document) checkTexts(where string, s *Shard) error {
 		}
 		if x.ID != o.ID {
 			return mismatchf(at+".receipt.receipt_id", "%v, and the outcome is of %v", x.ID, o.ID)
+		}
+		if _, is := x.Body.(*primitives.ActionReceipt); is && x.ReceiverID != o.ExecutorID {
+			return mismatchf(at+".receipt.receiver_id", "%s, and the outcome is of %s", x.ReceiverID, o.ExecutorID)
 		}
 	}
 	return nil

@@ -37,6 +37,8 @@ type HistoryCheck struct {
 	Outcomes uint64 `json:"outcomes"` // outcomes that a block above proves
 	// Unproven are the outcomes of the topmost chunks, and of those below a change of the shard layout.
 	Unproven uint64 `json:"unproven_outcomes"`
+
+	unproven []primitives.ShardID // shards of the last block with such outcomes
 }
 
 // Add verifies that a block is the next one, and moves the walk to its parent. r is the result of
@@ -59,6 +61,7 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 		}
 	}
 	proven, unproven := 0, 0
+	var shards []primitives.ShardID
 	for _, x := range d.Block.Body.Chunks {
 		if x.HeightIncluded != h.Height {
 			continue
@@ -73,7 +76,9 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 		}
 		switch want, named := roots[x.ShardID]; {
 		case !named:
-			unproven += len(s.Outcomes)
+			if unproven += len(s.Outcomes); len(s.Outcomes) > 0 {
+				shards = append(shards, x.ShardID)
+			}
 		case got != want:
 			return &blockdoc.MismatchError{Where: "outcomes",
 				Err: fmt.Errorf("those of shard %d in block %d have the root %v, but the next chunk names %v",
@@ -84,7 +89,7 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 		roots[x.ShardID] = x.PrevOutcomeRoot
 	}
 	c.Blocks, c.Outcomes, c.Unproven = c.Blocks+1, c.Outcomes+uint64(proven), c.Unproven+uint64(unproven)
-	c.Roots, c.Shards, c.Hash = roots, ids, h.PrevHash
+	c.Roots, c.Shards, c.Hash, c.unproven = roots, ids, h.PrevHash, shards
 	c.Done = h.PrevHash == genesis || h.IsGenesis()
 	if c.Height, c.Below = h.PrevHeight, false; h.Version < primitives.HeaderV3 {
 		c.Height, c.Below = h.Height-min(h.Height, 1), true

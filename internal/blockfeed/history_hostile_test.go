@@ -99,3 +99,29 @@ func TestDecodingCountsAsProcessorTime(t *testing.T) {
 		}
 	})
 }
+
+// TestUnprovenShardsAreNamed: a walk names the shards of a block whose outcomes nothing proves, so that the
+// store does not trust their ids.
+func TestUnprovenShardsAreNamed(t *testing.T) {
+	x := newImported(t)
+	for h := x.last; h >= x.first; h-- {
+		d := x.list[h]
+		if d == nil {
+			continue
+		}
+		r, err := d.Check(blockdoc.Known{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, want := HistoryCheck{Height: h, Hash: d.Hash}, 0
+		if err := c.Add(d, r, x.genesis); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range c.unproven {
+			want += len(d.Shard(id).Outcomes)
+		}
+		if c.Unproven != uint64(want) || c.Outcomes != 0 {
+			t.Errorf("block %d: shards %v with %d outcomes, %+v", h, c.unproven, want, c)
+		}
+	}
+}

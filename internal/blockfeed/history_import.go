@@ -259,7 +259,7 @@ func (m *Import) store(ctx context.Context, c *HistoryCheck, d *blockdoc.Documen
 		return err
 	}
 	err = context.Canceled
-	m.pace.do(ctx, func() { err = m.o.Store.Append(d, text) })
+	m.pace.do(ctx, func() { err = m.o.Store.Append(d, text, c.unproven...) })
 	if errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -318,13 +319,21 @@ func (s *Store) Close() error {
 // Append adds a block below the lowest one, or the first block. d must have been verified. progress
 // is stored together with the block. Append gathers blocks: they are readable and durable after
 // Flush, Close, or after Options.GroupBlocks blocks. After an error the gathered blocks are
-// forgotten, and the store is as Progress says; the caller may append again from there. Errors:
-// storage.ErrOrder: the block is not the next one; ErrFull; ErrClosed.
-func (s *Store) Append(d *blockdoc.Document, progress []byte) error {
+// forgotten, and the store is as Progress says; the caller may append again from there.
+//
+// unproven are the shards whose outcomes nothing proves. Their ids may be those of transactions and
+// receipts of other blocks. So such an id never replaces a place that is known, and is replaced by a
+// later block that proves it. Errors: storage.ErrOrder: the block is not the next one; ErrFull; ErrClosed.
+func (s *Store) Append(d *blockdoc.Document, progress []byte, unproven ...primitives.ShardID) error {
 	s.writer.Lock()
 	defer s.writer.Unlock()
 	if err := s.ready(); err != nil {
 		return err
+	}
+	if len(unproven) > 0 { // addRows looks ids up, and must see the gathered rows
+		if err := s.flush(); err != nil {
+			return err
+		}
 	}
 	h := d.Block.Header
 	if s.next.Blocks > 0 && (d.Hash != s.next.Below || h.Height >= s.next.Low.Height) {
@@ -343,7 +352,9 @@ func (s *Store) Append(d *blockdoc.Document, progress []byte) error {
 	at := record{s.next.Segment, uint32(len(rec)), s.next.Offset}
 	s.next.Offset += int64(len(rec))
 	s.next.Bytes += int64(len(rec))
-	s.addRows(d, at)
+	if err := s.addRows(d, at, unproven); err != nil {
+		return errors.Join(err, s.abandon())
+	}
 	b := Block{h.Height, d.Hash}
 	if s.next.Blocks++; s.next.Blocks == 1 {
 		s.next.Top = b
@@ -400,7 +411,7 @@ func (s *Store) rotate() error {
 	return nil
 }
 
-func (s *Store) addRows(d *blockdoc.Document, at record) {
+func (s *Store) addRows(d *blockdoc.Document, at record, unproven []primitives.ShardID) error {
 	h := d.Block.Header.Height
 	key, value := make([]byte, 0, 33), make([]byte, 0, 20)
 	put := func(kind byte, id []byte, v []byte) {
@@ -413,20 +424,44 @@ func (s *Store) addRows(d *blockdoc.Document, at record) {
 	put(rowHeight, binary.BigEndian.AppendUint64(nil, uint64(h)), value)
 	value = binary.AppendUvarint(value[:0], uint64(h))
 	put(rowBlock, d.Hash[:], value)
-	for i := range d.Shards {
-		x := &d.Shards[i]
-		value = binary.AppendUvarint(binary.AppendUvarint(value[:0], uint64(h)), uint64(x.ID))
-		if hash, is := d.NewChunk(x.ID); is {
-			put(rowChunk, hash[:], value)
-		}
-		for j := range x.Outcomes {
-			kind := byte(rowReceipt)
-			if j < len(x.Transactions) {
-				kind = rowTransaction
+	for _, proven := range []bool{false, true} { // the latter replace the former
+		for i := range d.Shards {
+			x := &d.Shards[i]
+			if slices.Contains(unproven, x.ID) == proven {
+				continue
 			}
-			put(kind, x.Outcomes[j].ID[:], value)
+			value = binary.AppendUvarint(binary.AppendUvarint(value[:0], uint64(h)), uint64(x.ID))
+			if hash, is := d.NewChunk(x.ID); is {
+				put(rowChunk, hash[:], value)
+			}
+			for j := range x.Outcomes {
+				id, kind := x.Outcomes[j].ID[:], byte(rowReceipt)
+				if j < len(x.Transactions) {
+					kind = rowTransaction
+				}
+				if !proven {
+					known, err := s.known(id)
+					if err != nil {
+						return err
+					}
+					if known {
+						continue
+					}
+				}
+				put(kind, id, value)
+			}
 		}
 	}
+	return nil
+}
+
+// known returns whether the committed index has a transaction or receipt with an id.
+func (s *Store) known(id []byte) (bool, error) {
+	_, found, err := s.get(rowTransaction, id)
+	if err == nil && !found {
+		_, found, err = s.get(rowReceipt, id)
+	}
+	return found, err
 }
 
 // Flush commits the gathered blocks. After an error they are forgotten, as Append describes.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -73,6 +74,45 @@ func TestOnlyTheNextBlockIsAppended(t *testing.T) {
 	}
 	appendAll(t, s, list[:4])
 	checkHas(t, s, list, 0)
+}
+
+// TestUnprovenOutcomesReplaceNoPlace: an outcome that nothing proves cannot move a transaction or receipt of
+// another block, whether that block is stored before or after it.
+func TestUnprovenOutcomesReplaceNoPlace(t *testing.T) {
+	list := testChain(t, 5)
+	s := mustOpen(t, t.TempDir(), Options{})
+	defer func() { _ = s.Close() }()
+	forged := &list[2].Shards[0] // it claims what block 4 (above) and block 0 (below) have executed
+	own := forged.Outcomes[1].ID
+	for _, of := range []int{4, 0} {
+		x := &list[of].Shards[0]
+		forged.Transactions = append([]*blockdoc.Transaction{x.Transactions[0]}, forged.Transactions...)
+		forged.Outcomes = append([]view.OutcomeProof{x.Outcomes[0]}, forged.Outcomes...)
+		forged.Outcomes = append(forged.Outcomes, x.Outcomes[1])
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		var unproven []primitives.ShardID
+		if i == 2 {
+			unproven = []primitives.ShardID{3}
+		}
+		if err := s.Append(list[i], progressAt(list[i]), unproven...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 1, 3, 4} {
+		x, want := &list[i].Shards[0], Place{list[i].Block.Header.Height, 3}
+		tx, has, err := s.Transaction(x.Outcomes[0].ID)
+		r, hasReceipt, rerr := s.Receipt(x.Outcomes[1].ID)
+		if err != nil || rerr != nil || !has || !hasReceipt || tx != want || r != want {
+			t.Errorf("block %d: %+v, %+v, %v, %v", want.Height, tx, r, err, rerr)
+		}
+	}
+	if p, has, err := s.Receipt(own); err != nil || !has || p.Height != list[2].Block.Header.Height {
+		t.Errorf("what only the forged block has: %+v, %v, %v", p, has, err)
+	}
 }
 
 // TestFolderOfAnotherChainIsRefused: a store belongs to one chain, one format and one process.
