@@ -19,8 +19,8 @@ var Uncovered = []string{
 	"shards[].chunk.transactions[].outcome.execution_outcome.outcome.status.Failure",
 	"shards[].receipt_execution_outcomes[].execution_outcome.outcome.metadata",
 	"shards[].receipt_execution_outcomes[].execution_outcome.outcome.status.Failure",
-	// Except for the receipt's id, and the receiver of an action receipt. The document with the chunk that sent the receipt proves the
-	// rest.
+	// Except for the receipt's id, and the receiver of an action receipt. The document with the chunk
+	// that sent the receipt proves the rest.
 	"shards[].receipt_execution_outcomes[].receipt",
 	"shards[].receipt_execution_outcomes[].tx_hash", // neardata adds this field
 	"shards[].state_changes",
