@@ -45,7 +45,10 @@ type (
 	// CreateAccount creates the receiver.
 	CreateAccount struct{}
 	// DeployContract replaces the receiver's own code.
-	DeployContract struct{ Code []byte }
+	DeployContract struct {
+		Code     []byte
+		CodeHash *Hash // hash of the code, if only the hash is known; see NewViewedTransaction
+	}
 	// FunctionCall runs a method of the receiver's contract.
 	FunctionCall struct {
 		Method  string
@@ -81,8 +84,9 @@ type (
 	}
 	// DeployGlobalContract distributes code to every shard.
 	DeployGlobalContract struct {
-		Code []byte
-		Mode GlobalDeployMode
+		Code     []byte
+		CodeHash *Hash // as in DeployContract
+		Mode     GlobalDeployMode
 	}
 	// UseGlobalContract makes the receiver use global code.
 	UseGlobalContract struct{ ID GlobalContractID }

@@ -151,7 +151,7 @@ func readChunkInner(r *borsh.Reader, v ChunkInnerVersion) {
 			p.DecodeBorsh(r)
 		}
 	})
-	if v >= ChunkInnerV4-1 {
+	if v >= ChunkInnerV3 {
 		var c CongestionInfo
 		c.DecodeBorsh(r)
 	}

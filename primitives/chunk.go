@@ -75,18 +75,32 @@ func (s *TrieSplit) DecodeBorsh(r *borsh.Reader) {
 // ChunkInnerVersion is the tag of a chunk header's inner part.
 type ChunkInnerVersion byte
 
-// Versions of the inner part. Protocols 85 and 86 have V5. V4 (without ProposedSplit) belongs to
-// 84 and is still decoded. V1 is the version in the genesis of mainnet and testnet.
+// Versions of the inner part. Protocols 85 and 86 have V5. V4 belongs to 84 and is still decoded. V1
+// is the version in the genesis of mainnet and testnet. Other headers of V1, and those of V2 and V3,
+// are known from JSON only: they can be hashed, and decoding refuses them.
 const (
-	ChunkInnerV1 ChunkInnerVersion = 0
-	ChunkInnerV4 ChunkInnerVersion = 3
-	ChunkInnerV5 ChunkInnerVersion = 4
+	ChunkInnerV1 ChunkInnerVersion = iota
+	ChunkInnerV2                   // adds tags to the validator proposals
+	ChunkInnerV3                   // adds CongestionInfo
+	ChunkInnerV4                   // adds BandwidthRequests
+	ChunkInnerV5                   // adds ProposedSplit
+)
+
+// ChunkForm is the version of the header around an inner part of V1. It decides what is hashed.
+type ChunkForm byte
+
+// The versions of nearcore's ShardChunkHeader.
+const (
+	ChunkFormV1 ChunkForm = iota // the hash covers only the inner part
+	ChunkFormV2                  // the hash also covers EncodedMerkleRoot
+	ChunkFormV3                  // as V2, and the inner part begins with its tag
 )
 
 // ChunkHeaderInner is the part that a chunk's hash covers. The "prev" fields describe the result of
 // the previous chunk, applied in PrevBlockHash.
 type ChunkHeaderInner struct {
 	Version                  ChunkInnerVersion
+	Form                     ChunkForm // used if Version is ChunkInnerV1; the header of a later version has V3
 	PrevBlockHash            Hash
 	PrevStateRoot            Hash
 	PrevOutcomeRoot          Hash
@@ -105,18 +119,18 @@ type ChunkHeaderInner struct {
 	ProposedSplit            *TrieSplit // V5 only
 }
 
-// ChunkHeader is nearcore's ShardChunkHeader V3, or V1 if its inner part is V1. The hash does not
-// cover HeightIncluded.
+// ChunkHeader is nearcore's ShardChunkHeader V3, or that of Form if its inner part is V1. The hash
+// does not cover HeightIncluded.
 type ChunkHeader struct {
 	ChunkHeaderInner
 	HeightIncluded Height
 	Signature      Signature
 }
 
-// appendInner appends the inner part with its tag. V1 has no tag, and the validator stakes in V1
-// have no tags.
+// appendInner appends the inner part with its tag. Forms V1 and V2 have no tag, and the validator
+// stakes in an inner part of V1 have no tags.
 func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
-	if h.Version != ChunkInnerV1 {
+	if h.Version != ChunkInnerV1 || h.Form == ChunkFormV3 {
 		b = append(b, byte(h.Version))
 	}
 	for _, x := range [...]*Hash{&h.PrevBlockHash, &h.PrevStateRoot, &h.PrevOutcomeRoot, &h.EncodedMerkleRoot} {
@@ -130,7 +144,12 @@ func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
 		return borsh.AppendSlice(b, h.PrevValidatorProposals, func(b []byte, v *ValidatorStake) []byte { return v.AppendUntagged(b) })
 	}
 	b = AppendValidatorStakes(b, h.PrevValidatorProposals)
-	b = AppendBandwidthRequests(h.CongestionInfo.AppendBorsh(b), h.BandwidthRequests)
+	if h.Version >= ChunkInnerV3 {
+		b = h.CongestionInfo.AppendBorsh(b)
+	}
+	if h.Version >= ChunkInnerV4 {
+		b = AppendBandwidthRequests(b, h.BandwidthRequests)
+	}
 	if h.Version >= ChunkInnerV5 {
 		if h.ProposedSplit == nil {
 			return append(b, 0)
@@ -140,20 +159,21 @@ func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
 	return b
 }
 
-// ChunkHash returns H(H(inner) ‖ encoded_merkle_root), or H(inner) in mainnet's genesis.
+// ChunkHash returns H(H(inner) ‖ encoded_merkle_root), or H(inner) for the form V1, which mainnet's
+// genesis has.
 func (h *ChunkHeaderInner) ChunkHash() Hash {
 	inner := h.InnerHash()
-	if h.Version == ChunkInnerV1 {
+	if h.Version == ChunkInnerV1 && h.Form == ChunkFormV1 {
 		return inner
 	}
 	return CombineHash(inner, h.EncodedMerkleRoot)
 }
 
-// AppendBorsh appends tag 2 (V3), inner, height_included and signature; V1 headers have tag 0.
+// AppendBorsh appends the tag of the form, inner, height_included and signature.
 func (h *ChunkHeader) AppendBorsh(b []byte) []byte {
-	tag := byte(2)
+	tag := byte(ChunkFormV3)
 	if h.Version == ChunkInnerV1 {
-		tag = 0
+		tag = byte(h.Form)
 	}
 	b = borsh.AppendUint64(h.appendInner(append(b, tag)), uint64(h.HeightIncluded))
 	return h.Signature.AppendBorsh(b)
@@ -169,6 +189,7 @@ func (h *ChunkHeader) decodeRecent(r *borsh.Reader) {
 
 // DecodeBorsh reads a V3 header with inner V4 or V5, or a V1 header.
 func (h *ChunkHeader) DecodeBorsh(r *borsh.Reader) {
+	h.Form = ChunkFormV1
 	switch tag := r.Byte(); tag {
 	case 0:
 		h.Version = ChunkInnerV1

@@ -38,7 +38,7 @@ type CostEntry struct {
 // profile, and the contract that the receiver had before each action.
 type ExecutionMetadata struct {
 	Version   uint32
-	Profile   []CostEntry // gas profile, sorted by category, then cost
+	Profile   []CostEntry // gas profile, sorted by category, then cost; of version 1 only if read from an old view
 	Contracts []AccountContract
 }
 

@@ -64,6 +64,7 @@ type GlobalContractDistribution struct {
 	TargetShard      ShardID
 	AlreadyDelivered []ShardID
 	Code             []byte
+	CodeHash         *Hash // as in DeployContract
 	V2               bool
 	Nonce            uint64
 }

@@ -119,7 +119,7 @@ func (t *Transaction) DecodeBorsh(r *borsh.Reader) {
 func (t *Transaction) Hash() Hash { return HashBorsh(t) }
 
 // SignedTransaction is a transaction with its signature, hash and size, all computed once. Make one
-// by Sign..., NewSignedTransaction or decoding; do not change it afterwards.
+// by Sign..., NewSignedTransaction, NewViewedTransaction or decoding; do not change it afterwards.
 type SignedTransaction struct {
 	Transaction
 	Signature Signature
@@ -131,6 +131,13 @@ type SignedTransaction struct {
 func NewSignedTransaction(t Transaction, sig Signature) *SignedTransaction {
 	b := t.AppendBorsh(nil)
 	return &SignedTransaction{Transaction: t, Signature: sig, hash: HashBytes(b), size: len(b) + len(sig)}
+}
+
+// NewViewedTransaction returns a transaction that was read from nearcore's view of it, which lacks the
+// block hash and contract code. It has the given hash instead of a computed one, and the size 0. Its
+// encoding is not that of the signed transaction, so it must not be encoded.
+func NewViewedTransaction(t Transaction, sig Signature, hash Hash) *SignedTransaction {
+	return &SignedTransaction{Transaction: t, Signature: sig, hash: hash}
 }
 
 // Hash returns the transaction's id.

@@ -12,8 +12,9 @@ import (
 
 // Slot is the code field of an action. The JSON contains only the hash of the code.
 type Slot struct {
-	Hash primitives.Hash
-	at   *[]byte
+	Hash  primitives.Hash
+	at    *[]byte
+	known **primitives.Hash // the action's CodeHash, which is set while at is empty
 }
 
 // Code returns the code with this hash, or nil if it is unknown.
@@ -29,9 +30,9 @@ func fill(slots []Slot, code Code) (missing []primitives.Hash) {
 			continue
 		}
 		if s.Hash == noCode {
-			*s.at = []byte{}
+			*s.at, *s.known = []byte{}, nil
 		} else if c := code(s.Hash); c != nil && primitives.HashBytes(c) == s.Hash {
-			*s.at = c
+			*s.at, *s.known = c, nil
 		} else {
 			missing = append(missing, s.Hash)
 		}
@@ -134,27 +135,20 @@ func action(text json.RawMessage) (primitives.Action, []Slot, error) {
 }
 
 func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err error) {
-	code := func(at *[]byte) error {
-		var hash []byte
-		if err := parse(j.Code, &hash); err != nil {
-			return err
-		}
-		if len(hash) != len(primitives.Hash{}) {
-			return formf("code of %d bytes, want its hash", len(hash))
-		}
-		slots = []Slot{{Hash: primitives.Hash(hash), at: at}}
-		return nil
+	code := func(at *[]byte, known **primitives.Hash) (err error) {
+		slots, err = j.slot(at, known)
+		return err
 	}
 	switch kind {
 	case "DeployContract":
 		x := new(primitives.DeployContract)
-		a, err = x, code(&x.Code)
+		a, err = x, code(&x.Code, &x.CodeHash)
 	case "DeployGlobalContract":
 		x := &primitives.DeployGlobalContract{Mode: primitives.GlobalByCodeHash}
-		a, err = x, code(&x.Code)
+		a, err = x, code(&x.Code, &x.CodeHash)
 	case "DeployGlobalContractByAccountId":
 		x := &primitives.DeployGlobalContract{Mode: primitives.GlobalByAccountID}
-		a, err = x, code(&x.Code)
+		a, err = x, code(&x.Code, &x.CodeHash)
 	case "UseGlobalContract":
 		a = &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Hash: j.CodeHash}}
 	case "UseGlobalContractByAccountId":
@@ -200,6 +194,20 @@ func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err
 		return nil, nil, err
 	}
 	return a, slots, nil
+}
+
+// slot returns the slot of a code field, and sets the field's hash.
+func (j *actionJSON) slot(at *[]byte, known **primitives.Hash) ([]Slot, error) {
+	var hash []byte
+	if err := parse(j.Code, &hash); err != nil {
+		return nil, err
+	}
+	if len(hash) != len(primitives.Hash{}) {
+		return nil, formf("code of %d bytes, want its hash", len(hash))
+	}
+	h := primitives.Hash(hash)
+	*known = &h
+	return []Slot{{Hash: h, at: at, known: known}}, nil
 }
 
 // delegate decodes the view of a delegate action. This view contains contract code itself, while

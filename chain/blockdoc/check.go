@@ -139,7 +139,7 @@ func (d *Document) gatherChunks() error {
 		c := *s.Chunk
 		c.HeightIncluded = h.Height
 		d.Block.Body.Chunks = append(d.Block.Body.Chunks, &c)
-		d.chunks, d.forms = append(d.chunks, s.hash), append(d.forms, s.form)
+		d.chunks = append(d.chunks, s.hash)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestRecordedStreamProvesItsOutcomes(t *testing.T) {
 func TestPublicNetworkBlocksPass(t *testing.T) {
 	t.Parallel()
 	list := realDocuments(t)
-	headers, chunks := map[primitives.HeaderVersion]int{}, map[chunkForm]int{}
+	headers, chunks := map[primitives.HeaderVersion]int{}, map[chunkLayout]int{}
 	for name, text := range list {
 		d, err := Parse(text)
 		if err != nil {
@@ -93,8 +93,8 @@ func TestPublicNetworkBlocksPass(t *testing.T) {
 		if err := borsh.Unmarshal(d.Block.Header.AppendBorsh(nil), &again); err != nil || again.Hash() != d.Hash {
 			t.Errorf("%s: the header of version %d decodes as block %v: %v", name, d.Block.Header.Version, again.Hash(), err)
 		}
-		for _, f := range d.forms {
-			chunks[f]++
+		for _, c := range d.Block.Body.Chunks {
+			chunks[chunkLayout{c.Version, c.Form}]++
 		}
 	}
 	t.Logf("%d blocks, headers by version %v, chunk headers by layout %v", len(list), headers, chunks)

@@ -4,23 +4,24 @@ import (
 	"encoding/json"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// chunkForm is a layout of the chunk header: a version of the inner part, or, before
-// ShardChunkHeaderV3, a version of the whole header. The layout determines what is hashed to the
-// chunk's hash.
-type chunkForm int
+type chunkLayout struct {
+	inner primitives.ChunkInnerVersion
+	form  primitives.ChunkForm
+}
 
-const (
-	chunkBare     chunkForm = iota // ShardChunkHeaderV1: the hash covers only the inner part
-	chunkCombined                  // V2: the hash also covers the root of the encoded parts
-	chunkInner1                    // ShardChunkHeaderV3 from here on; the tag of the inner part is form - chunkInner1
-	chunkInner2                    // adds: versioned validator proposals
-	chunkInner3                    // adds: congestion info
-	chunkInner4                    // adds: bandwidth requests
-	chunkInner5                    // adds: proposed split
-)
+// chunkLayouts are the layouts of the chunk header, the newest first. The layout determines what is
+// hashed to the chunk's hash.
+var chunkLayouts = [...]chunkLayout{
+	{primitives.ChunkInnerV5, 0},
+	{primitives.ChunkInnerV4, 0},
+	{primitives.ChunkInnerV3, 0},
+	{primitives.ChunkInnerV2, 0},
+	{primitives.ChunkInnerV1, primitives.ChunkFormV3},
+	{primitives.ChunkInnerV1, primitives.ChunkFormV2},
+	{primitives.ChunkInnerV1, primitives.ChunkFormV1},
+}
 
 // chunkHeaderJSON is nearcore's ChunkHeaderView.
 type chunkHeaderJSON struct {
@@ -65,10 +66,10 @@ type chunkHeaderJSON struct {
 
 // header decodes the view. It finds the header's layout by trying which layout leads to the hash in
 // the view.
-func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
+func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, error) {
 	h := &primitives.ChunkHeader{HeightIncluded: c.HeightIncluded, Signature: c.Signature}
 	h.ChunkHeaderInner = primitives.ChunkHeaderInner{
-		Version: primitives.ChunkInnerV5, PrevBlockHash: c.PrevBlockHash, PrevStateRoot: c.PrevStateRoot, PrevOutcomeRoot: c.OutcomeRoot,
+		PrevBlockHash: c.PrevBlockHash, PrevStateRoot: c.PrevStateRoot, PrevOutcomeRoot: c.OutcomeRoot,
 		EncodedMerkleRoot: c.EncodedMerkleRoot, EncodedLength: c.EncodedLength, HeightCreated: c.HeightCreated, ShardID: c.ShardID,
 		PrevGasUsed: c.GasUsed, GasLimit: c.GasLimit, PrevBalanceBurnt: c.BalanceBurnt, PrevOutgoingReceiptsRoot: c.OutgoingReceiptsRoot,
 		TxRoot: c.TxRoot, PrevValidatorProposals: stakesOf(c.Proposals),
@@ -78,72 +79,29 @@ func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 	for _, r := range c.BandwidthRequests.V1.Requests {
 		q := primitives.BandwidthRequest{ToShard: r.ToShard}
 		if copy(q.Bitmap[:], r.Bitmap.Data) != len(q.Bitmap) || len(r.Bitmap.Data) != len(q.Bitmap) {
-			return nil, 0, formf("a bandwidth request of %d bytes", len(r.Bitmap.Data))
+			return nil, formf("a bandwidth request of %d bytes", len(r.Bitmap.Data))
 		}
 		h.BandwidthRequests = append(h.BandwidthRequests, q)
 	}
 	if s := c.ProposedSplit; s != nil {
 		h.ProposedSplit = &primitives.TrieSplit{Boundary: s.Boundary, LeftMemory: s.Left, RightMemory: s.Right}
 	}
-	for form := chunkInner5; form >= chunkBare; form-- {
-		if hashChunk(h, form) == c.ChunkHash {
+	for _, l := range chunkLayouts {
+		if h.Version, h.Form = l.inner, l.form; h.ChunkHash() == c.ChunkHash {
 			// The hash does not cover fields that this layout lacks, so clear them.
-			if form < chunkInner5 {
+			if h.Version < primitives.ChunkInnerV5 {
 				h.ProposedSplit = nil
 			}
-			if form < chunkInner4 {
+			if h.Version < primitives.ChunkInnerV4 {
 				h.BandwidthRequests = nil
 			}
-			if form < chunkInner3 {
+			if h.Version < primitives.ChunkInnerV3 {
 				h.CongestionInfo = primitives.CongestionInfo{}
 			}
-			return h, form, nil
+			return h, nil
 		}
 	}
-	return nil, 0, mismatchf("chunk_hash", "no known layout gives the chunk of shard %d the hash %v", c.ShardID, c.ChunkHash)
-}
-
-// hashChunk returns the chunk hash in a layout. It sets h.Version to the layout's version, or to V4
-// if package primitives does not support the layout.
-func hashChunk(h *primitives.ChunkHeader, form chunkForm) primitives.Hash {
-	switch form {
-	case chunkInner5:
-		h.Version = primitives.ChunkInnerV5
-		return h.ChunkHash()
-	case chunkInner4:
-		h.Version = primitives.ChunkInnerV4
-		return h.ChunkHash()
-	}
-	h.Version = primitives.ChunkInnerV4
-	inner := primitives.HashBytes(appendOldInner(nil, &h.ChunkHeaderInner, form))
-	if form == chunkBare {
-		return inner
-	}
-	return primitives.CombineHash(inner, h.EncodedMerkleRoot)
-}
-
-// appendOldInner appends the inner part in a layout without bandwidth requests (nearcore
-// core/primitives/src/sharding/shard_chunk_header_inner.rs).
-func appendOldInner(b []byte, h *primitives.ChunkHeaderInner, form chunkForm) []byte {
-	if form >= chunkInner1 {
-		b = append(b, byte(form-chunkInner1))
-	}
-	for _, x := range [...]*primitives.Hash{&h.PrevBlockHash, &h.PrevStateRoot, &h.PrevOutcomeRoot, &h.EncodedMerkleRoot} {
-		b = append(b, x[:]...)
-	}
-	for _, v := range [...]uint64{h.EncodedLength, uint64(h.HeightCreated), uint64(h.ShardID), uint64(h.PrevGasUsed), uint64(h.GasLimit)} {
-		b = borsh.AppendUint64(b, v)
-	}
-	b = h.PrevBalanceBurnt.AppendBorsh(b)
-	b = append(append(b, h.PrevOutgoingReceiptsRoot[:]...), h.TxRoot[:]...)
-	if form < chunkInner2 {
-		return borsh.AppendSlice(b, h.PrevValidatorProposals, func(b []byte, v *primitives.ValidatorStake) []byte { return v.AppendUntagged(b) })
-	}
-	b = primitives.AppendValidatorStakes(b, h.PrevValidatorProposals)
-	if form >= chunkInner3 {
-		b = h.CongestionInfo.AppendBorsh(b)
-	}
-	return b
+	return nil, mismatchf("chunk_hash", "no known layout gives the chunk of shard %d the hash %v", c.ShardID, c.ChunkHash)
 }
 
 // parse decodes JSON into a value. Errors: ErrForm.

@@ -24,7 +24,6 @@ type Document struct {
 	Shards []Shard           // shards of the block, in the order of the feed
 
 	chunks []primitives.Hash // chunk hashes, by shard index
-	forms  []chunkForm
 	raw    json.RawMessage
 	size   int // total size of the JSON in bytes
 }
@@ -46,7 +45,6 @@ type Shard struct {
 	Codes    [][]byte // code that was deployed to accounts in this block
 
 	hash primitives.Hash
-	form chunkForm
 	raw  shardJSON
 }
 
@@ -109,12 +107,12 @@ func ParseBlock(text json.RawMessage) (*Document, error) {
 		if err := parse(one, &c); err != nil {
 			return nil, err
 		}
-		h, form, err := c.header()
+		h, err := c.header()
 		if err != nil {
 			return nil, err
 		}
 		d.Block.Body.Chunks = append(d.Block.Body.Chunks, h)
-		d.chunks, d.forms = append(d.chunks, c.ChunkHash), append(d.forms, form)
+		d.chunks = append(d.chunks, c.ChunkHash)
 	}
 	return d, nil
 }
@@ -275,7 +273,7 @@ func (s *Shard) header(text json.RawMessage) (err error) {
 	if err := parse(text, &c); err != nil {
 		return err
 	}
-	s.Chunk, s.form, err = c.header()
+	s.Chunk, err = c.header()
 	s.hash = c.ChunkHash
 	return err
 }
@@ -377,6 +375,38 @@ func (d *Document) Codes(yield func([]byte)) {
 			yield(c)
 		}
 	}
+}
+
+// ViewedChunk returns the new chunk of a shard as the document shows it, with the producer that the feed
+// names: with its transactions, which may be incomplete (see Transaction), and its receipts. It returns
+// nil if the document has no new chunk of the shard. It only reads the document.
+//
+// The transactions are those with an outcome: feeds publish no others. Between protocol versions 74 and
+// 82 a chunk could also contain transactions without an outcome.
+func (d *Document) ViewedChunk(id primitives.ShardID) (author primitives.AccountID, c *primitives.Chunk) {
+	s := d.Shard(id)
+	if s == nil || s.Chunk == nil {
+		return "", nil
+	}
+	c = &primitives.Chunk{Hash: s.hash, Header: *s.Chunk}
+	c.Header.HeightIncluded = d.Block.Header.Height
+	// Old releases of nearcore list the receipts that transactions create for their own signers among
+	// the chunk's receipts, although the chunk does not contain them.
+	local := map[primitives.Hash]bool{}
+	for i, t := range s.Transactions {
+		c.Transactions = append(c.Transactions, t.SignedTransaction)
+		if t.SignerID == t.ReceiverID && i < len(s.Outcomes) {
+			for _, x := range s.Outcomes[i].ReceiptIDs {
+				local[x] = true
+			}
+		}
+	}
+	for _, x := range s.Receipts {
+		if !local[x.ID] {
+			c.PrevOutgoingReceipts = append(c.PrevOutgoingReceipts, x.Receipt)
+		}
+	}
+	return s.Author, c
 }
 
 // Wanted selects the parts of a block's chunks that Chunks returns.

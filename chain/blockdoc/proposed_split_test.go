@@ -38,7 +38,7 @@ func TestProposedSplitFormsAreReadBack(t *testing.T) {
 				if err := json.Unmarshal([]byte(text), &j); err != nil {
 					t.Fatal(err)
 				}
-				got, _, err := j.header()
+				got, err := j.header()
 				if err != nil {
 					t.Fatalf("got %v", err)
 				}

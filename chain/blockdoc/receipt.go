@@ -78,14 +78,11 @@ func receipt(text json.RawMessage) (*Receipt, error) {
 		if g.Nonce != nil {
 			body.V2, body.Nonce = true, *g.Nonce
 		}
-		one := actionJSON{Code: g.Code}
-		deploy, slots, err := one.action("DeployContract")
-		if err != nil {
+		var err error
+		if out.Slots, err = (&actionJSON{Code: g.Code}).slot(&body.Code, &body.CodeHash); err != nil {
 			return nil, err
 		}
-		_ = deploy
-		slots[0].at = &body.Code
-		out.Body, out.Slots = body, slots
+		out.Body = body
 	default:
 		return nil, formf("receipt %v is of an unknown kind", j.ID)
 	}

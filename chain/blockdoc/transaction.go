@@ -8,7 +8,8 @@ import (
 )
 
 // Transaction is a decoded transaction view. The view lacks contract code and the hash of the block
-// to which the transaction refers.
+// to which the transaction refers. Until Complete has succeeded, the transaction is one of
+// primitives.NewViewedTransaction.
 type Transaction struct {
 	*primitives.SignedTransaction
 	Named primitives.Hash // hash of the transaction in the view; the signer signed it
@@ -34,8 +35,7 @@ func transaction(text json.RawMessage) (*Transaction, error) {
 	if err := parse(text, &j); err != nil {
 		return nil, err
 	}
-	out := &Transaction{Named: j.Hash, SignedTransaction: &primitives.SignedTransaction{Signature: j.Signature}}
-	t := &out.SignedTransaction.Transaction
+	out, t := &Transaction{Named: j.Hash}, primitives.Transaction{}
 	t.SignerID, t.PublicKey, t.ReceiverID, t.Nonce.Nonce = j.SignerID, j.PublicKey, j.ReceiverID, j.Nonce
 	switch j.NonceMode {
 	case "", "monotonic":
@@ -51,6 +51,7 @@ func transaction(text json.RawMessage) (*Transaction, error) {
 	if t.Actions, out.Slots, err = actions(j.Actions); err != nil {
 		return nil, err
 	}
+	out.SignedTransaction = primitives.NewViewedTransaction(t, j.Signature, j.Hash)
 	return out, nil
 }
 

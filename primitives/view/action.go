@@ -33,7 +33,7 @@ func (e *Encoder) action(b []byte, a *primitives.Action) []byte {
 	case *primitives.CreateAccount:
 		return append(b, `"CreateAccount"`...)
 	case *primitives.DeployContract:
-		b = appendCodeHash(append(b, `{"DeployContract":{"code":`...), a.Code)
+		b = appendCodeHash(append(b, `{"DeployContract":{"code":`...), a.Code, a.CodeHash)
 		return append(b, "}}"...)
 	case *primitives.AddKey:
 		b = e.addKey(append(b, `{"AddKey":`...), a)
@@ -42,7 +42,7 @@ func (e *Encoder) action(b []byte, a *primitives.Action) []byte {
 		if a.Mode == primitives.GlobalByAccountID {
 			name = `{"DeployGlobalContractByAccountId":{"code":`
 		}
-		return append(appendCodeHash(append(b, name...), a.Code), "}}"...)
+		return append(appendCodeHash(append(b, name...), a.Code, a.CodeHash), "}}"...)
 	case *primitives.UseGlobalContract:
 		if a.ID.Account != "" {
 			b = append(b, `{"UseGlobalContractByAccountId":{"account_id":`...)
@@ -138,8 +138,11 @@ func (e *Encoder) rawStateInit(b []byte, s *primitives.StateInit) []byte {
 
 func appendIdentifier(b []byte, id *primitives.GlobalContractID) []byte { return id.AppendJSON(b) }
 
-// appendCodeHash appends the sha256 of code as base64.
-func appendCodeHash(b, code []byte) []byte {
+// appendCodeHash appends the sha256 of code as base64. known is the hash if the code is not known.
+func appendCodeHash(b, code []byte, known *primitives.Hash) []byte {
+	if known != nil {
+		return AppendBase64(b, known[:])
+	}
 	h := primitives.HashBytes(code)
 	return AppendBase64(b, h[:])
 }

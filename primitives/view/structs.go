@@ -525,14 +525,14 @@ func (e *Encoder) globalContractDistribution(b []byte, g *primitives.GlobalContr
 		b = appendIdentifier(append(b, `{"id":`...), &g.ID)
 		b = appendUint(append(b, `,"target_shard":`...), g.TargetShard)
 		b = appendUints(append(b, `,"already_delivered_shards":`...), g.AlreadyDelivered)
-		b = appendCodeHash(append(b, `,"code":`...), g.Code)
+		b = appendCodeHash(append(b, `,"code":`...), g.Code, g.CodeHash)
 		if g.V2 {
 			b = appendUint(append(b, `,"nonce":`...), g.Nonce)
 		}
 		return append(b, '}')
 	}
 	b = appendUints(append(b, `{"already_delivered_shards":`...), g.AlreadyDelivered)
-	b = appendCodeHash(append(b, `,"code":`...), g.Code)
+	b = appendCodeHash(append(b, `,"code":`...), g.Code, g.CodeHash)
 	b = appendIdentifier(append(b, `,"id":`...), &g.ID)
 	if g.V2 {
 		b = appendUint(append(b, `,"nonce":`...), g.Nonce)
@@ -592,11 +592,12 @@ func (e *Encoder) outcome(b []byte, o *primitives.Outcome) []byte {
 }
 
 // metadata appends ExecutionMetadataView. An outcome without metadata has version 0, which is shown
-// as version 1.
+// as version 1. Releases of nearcore before 2023 wrote version 1 with a profile: a profile that was read
+// from their views is shown.
 func (e *Encoder) metadata(b []byte, m *primitives.ExecutionMetadata) []byte {
 	if e.order == StructOrder {
 		b = appendUint(append(b, `{"version":`...), max(m.Version, 1))
-		if m.Version < FirstProfileVersion {
+		if m.Version < FirstProfileVersion && m.Profile == nil {
 			b = append(b, `,"gas_profile":null`...)
 		} else {
 			b = appendList(append(b, `,"gas_profile":`...), m.Profile, e.costEntry)
@@ -610,7 +611,7 @@ func (e *Encoder) metadata(b []byte, m *primitives.ExecutionMetadata) []byte {
 	if m.Version >= FirstContractsVersion {
 		b = appendList(append(b, `,"contracts":`...), m.Contracts, e.contract)
 	}
-	if m.Version < FirstProfileVersion {
+	if m.Version < FirstProfileVersion && m.Profile == nil {
 		b = append(b, `,"gas_profile":null`...)
 	} else {
 		b = appendList(append(b, `,"gas_profile":`...), m.Profile, e.costEntry)
