@@ -18,7 +18,9 @@ var block = Method[view.BlockRef]{
 		return readBlockRef(v)
 	},
 	Handle: func(c *call, b []byte, ref *view.BlockRef) ([]byte, error) {
-		author, block, err := c.node.Block(*ref)
+		ctx, leave := c.inTurn(nil)
+		defer leave()
+		author, block, err := c.node.Block(ctx, *ref)
 		if fault, ok := blockFault(err, "BLOCK"); ok {
 			return b, fault
 		}
@@ -37,7 +39,9 @@ var chunk = Method[view.ChunkRef]{
 		if err := c.expect(chunkKey(ref)); err != nil {
 			return b, err
 		}
-		author, chunk, err := c.node.Chunk(*ref)
+		ctx, leave := c.inTurn(c.key)
+		defer leave()
+		author, chunk, err := c.node.Chunk(ctx, *ref)
 		if err != nil {
 			return b, chunkFault(err)
 		}
@@ -82,7 +86,9 @@ var gasPrice = Method[*view.BlockRef]{
 	Faults: []*Fault{UnknownBlock, NotSyncedYet},
 	Parse:  parseMaybeBlock("RpcGasPriceRequest"),
 	Handle: func(c *call, b []byte, ref **view.BlockRef) ([]byte, error) {
-		price, err := c.node.GasPrice(*ref)
+		ctx, leave := c.inTurn(nil)
+		defer leave()
+		price, err := c.node.GasPrice(ctx, *ref)
 		if fault, ok := blockFault(err, "BLOCK HEADER"); ok {
 			return b, fault
 		}

@@ -70,16 +70,16 @@ func (n *fakeNode) CallFunction(_ primitives.Hash, c *view.Call) (*view.CallResu
 	}
 	return n.call(c)
 }
-func (n *fakeNode) Block(view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
+func (n *fakeNode) Block(context.Context, view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
 	if n.err != nil {
 		return "", nil, n.err
 	}
 	return "a.near", &primitives.Block{Header: (&primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}).Init()}, nil
 }
-func (n *fakeNode) Chunk(view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
+func (n *fakeNode) Chunk(context.Context, view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
 	return "", nil, n.err
 }
-func (n *fakeNode) GasPrice(*view.BlockRef) (primitives.Balance, error) {
+func (n *fakeNode) GasPrice(context.Context, *view.BlockRef) (primitives.Balance, error) {
 	return primitives.Yocto(5), n.err
 }
 func (n *fakeNode) Changes(view.BlockRef, *view.ChangesRequest) (primitives.Hash, []view.Change, error) {
@@ -115,7 +115,7 @@ func (n *fakeNode) Status() (*view.Status, error) {
 }
 func (n *fakeNode) NetworkInfo() (*view.NetworkInfo, error) { return &view.NetworkInfo{}, n.err }
 func (n *fakeNode) GenesisConfig() ([]byte, error)          { return []byte(`{"a":1}`), n.err }
-func (n *fakeNode) Receipt(primitives.Hash) (*primitives.Receipt, error) {
+func (n *fakeNode) Receipt(context.Context, primitives.Hash) (*primitives.Receipt, error) {
 	return &primitives.Receipt{PredecessorID: "a.near", ReceiverID: "b.near", Body: &primitives.DataReceipt{}}, n.err
 }
 func (n *fakeNode) ProtocolConfig(view.BlockRef) (*view.ProtocolConfig, error) {
@@ -130,7 +130,9 @@ func (n *fakeNode) LightClientProof(*view.OutcomeRef) (*view.LightClientProof, e
 func (n *fakeNode) LightClientBlockProof(_, _ primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
 	return &primitives.LiteHeader{}, nil, n.err
 }
-func (n *fakeNode) CongestionLevel(view.ChunkRef) (float64, error) { return 0.25, n.err }
+func (n *fakeNode) CongestionLevel(context.Context, view.ChunkRef) (float64, error) {
+	return 0.25, n.err
+}
 func (n *fakeNode) ValidatorsOrdered(*view.BlockRef) ([]primitives.ValidatorStake, error) {
 	return []primitives.ValidatorStake{{AccountID: "a.near", PublicKey: testKey}}, n.err
 }

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -258,7 +259,7 @@ func grammarRun(t *testing.T, s *Server, doc *schemas, names []string, in []byte
 // grammarNode is a fake without chunks.
 type grammarNode struct{ fakeNode }
 
-func (*grammarNode) Chunk(ref view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
+func (*grammarNode) Chunk(_ context.Context, ref view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
 	return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: ref.Hash}
 }
 

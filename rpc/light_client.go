@@ -133,7 +133,9 @@ var receipt = Method[primitives.Hash]{
 		if err := c.expect(*id); err != nil {
 			return b, err
 		}
-		receipt, err := c.node.Receipt(*id)
+		ctx, leave := c.inTurn(c.key)
+		defer leave()
+		receipt, err := c.node.Receipt(ctx, *id)
 		if errors.Is(err, view.ErrUnknownReceipt) {
 			return b, UnknownReceipt.asCause(member(nil, "receipt_id", view.AppendHash(nil, id)))
 		}

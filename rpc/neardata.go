@@ -167,7 +167,7 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 }
 
 func (s *Server) beforeGenesis(height primitives.Height) bool {
-	_, genesis, err := s.node.Block(view.BlockRef{Kind: view.RefGenesis})
+	_, genesis, err := s.node.Block(context.Background(), view.BlockRef{Kind: view.RefGenesis})
 	return err == nil && height < genesis.Header.Height
 }
 
@@ -245,7 +245,7 @@ func (s *Server) redirectOf(path string) (to string, ok bool) {
 	default:
 		return "", false
 	}
-	_, block, err := s.node.Block(ref)
+	_, block, err := s.node.Block(context.Background(), ref)
 	if err != nil {
 		return "", true
 	}

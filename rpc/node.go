@@ -29,20 +29,21 @@ type Node interface {
 	SandboxControl
 }
 
-// BlockReader reads the current chain: blocks, chunks and gas prices.
+// BlockReader reads the current chain: blocks, chunks and gas prices. A context lets a method wait
+// until it may read large data (messages.TakeLarge), and is not used for anything else.
 type BlockReader interface {
 	// Head returns the head of the current chain.
 	Head() view.At
 	// Block returns a block with its author.
-	Block(view.BlockRef) (primitives.AccountID, *primitives.Block, error)
+	Block(context.Context, view.BlockRef) (primitives.AccountID, *primitives.Block, error)
 	// Chunk returns a chunk with its author. HeightIncluded is set in the chunk's header. Errors:
 	// ErrUnknownChunk, ErrInvalidShard, and the errors of a BlockRef.
-	Chunk(view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error)
+	Chunk(context.Context, view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error)
 	// CongestionLevel returns the congestion of a chunk's shard when the chunk was made, from 0 to
 	// 1. Errors: as for Chunk.
-	CongestionLevel(view.ChunkRef) (float64, error)
+	CongestionLevel(context.Context, view.ChunkRef) (float64, error)
 	// GasPrice returns the gas price in the block's header. A nil ref is the head.
-	GasPrice(*view.BlockRef) (primitives.Balance, error)
+	GasPrice(context.Context, *view.BlockRef) (primitives.Balance, error)
 }
 
 // StateReader reads the states after blocks, and the changes that blocks made to the state.
@@ -110,8 +111,9 @@ type TransactionService interface {
 
 // ReceiptReader reads stored receipts.
 type ReceiptReader interface {
-	// Receipt returns a stored receipt. Errors: ErrUnknownReceipt.
-	Receipt(primitives.Hash) (*primitives.Receipt, error)
+	// Receipt returns a stored receipt. The context is used as by a BlockReader. Errors:
+	// ErrUnknownReceipt.
+	Receipt(context.Context, primitives.Hash) (*primitives.Receipt, error)
 	// ReceiptToTx returns the transaction that a receipt comes from. Errors: *view.OriginError.
 	// ReceiptToTx may read many outcomes; it stops when the context ends.
 	ReceiptToTx(context.Context, *view.OriginQuery) (*view.Origin, error)

@@ -25,7 +25,9 @@ var congestionLevel = Method[view.ChunkRef]{
 	Faults: []*Fault{UnknownBlock, InvalidShardID, UnknownChunk, NotSyncedYet},
 	Parse:  readChunkRef,
 	Handle: func(c *call, b []byte, ref *view.ChunkRef) ([]byte, error) {
-		level, err := c.node.CongestionLevel(*ref)
+		ctx, leave := c.inTurn(nil)
+		defer leave()
+		level, err := c.node.CongestionLevel(ctx, *ref)
 		if err != nil {
 			return b, chunkFault(err)
 		}

@@ -49,6 +49,8 @@ type Options struct {
 	Control SandboxControl
 	// Network reports on peers. nil: the node has no network.
 	Network Network
+	// History has blocks below the first one of the engine's store. nil: there are none.
+	History History
 }
 
 // Obstacles reports what keeps a node from accepting or signing blocks.

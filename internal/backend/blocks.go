@@ -2,6 +2,7 @@ package backend
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,20 @@ import (
 )
 
 // Block returns a block and its producer.
-func (b *Backend) Block(r view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
+func (b *Backend) Block(ctx context.Context, r view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
+	author, blk, err := b.ownBlock(r)
+	if err == nil {
+		return author, blk, nil
+	}
+	d, err := b.olderBlock(ctx, r, err)
+	if err != nil {
+		return "", nil, err
+	}
+	return d.Author, d.Block, nil
+}
+
+// ownBlock is Block for the node's own store.
+func (b *Backend) ownBlock(r view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
 	k, err := b.find(r)
 	if err != nil {
 		return "", nil, err
@@ -60,7 +74,35 @@ func (b *Backend) producer(hash primitives.Hash, h *primitives.BlockHeader) (pri
 }
 
 // Chunk returns a chunk and its producer.
-func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
+func (b *Backend) Chunk(ctx context.Context, r view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
+	author, c, err := b.ownChunk(r)
+	if err == nil {
+		return author, c, nil
+	}
+	if missing := b.lacks(err, view.ErrUnknownChunk); missing != nil {
+		return b.olderChunk(ctx, missing.Hash, err)
+	}
+	if r.ByHash {
+		return "", nil, err
+	}
+	d, err := b.olderBlock(ctx, r.Block, err)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, h := range d.Block.Body.Chunks {
+		switch {
+		case h.ShardID != r.ShardID:
+		case h.HeightIncluded == d.Block.Header.Height:
+			return chunkOf(d, h.ShardID, h.ChunkHash())
+		default: // an older chunk: the shard has no new chunk in this block
+			return b.Chunk(ctx, view.ChunkRef{ByHash: true, Hash: h.ChunkHash()})
+		}
+	}
+	return "", nil, &view.LookupError{Kind: view.ErrInvalidShard, ShardID: r.ShardID}
+}
+
+// ownChunk is Chunk for the node's own store.
+func (b *Backend) ownChunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
 	if r.ByHash {
 		return b.chunkByHash(r.Hash)
 	}
@@ -209,19 +251,28 @@ func (b *Backend) collectedInfo(at storage.BlockRef) func(primitives.Hash) (*epo
 }
 
 // GasPrice returns the gas price in a block's header. A nil r means the head.
-func (b *Backend) GasPrice(r *view.BlockRef) (primitives.Balance, error) {
+func (b *Backend) GasPrice(ctx context.Context, r *view.BlockRef) (primitives.Balance, error) {
 	if r == nil {
 		return b.Engine.Head().Header().NextGasPrice, nil
 	}
-	k, err := b.find(*r)
-	if err != nil {
-		return primitives.Balance{}, err
-	}
-	h, err := b.header(k)
+	h, err := b.headerOf(ctx, *r)
 	if err != nil {
 		return primitives.Balance{}, err
 	}
 	return h.NextGasPrice, nil
+}
+
+// headerOf returns the header of a block, which may be in the history.
+func (b *Backend) headerOf(ctx context.Context, r view.BlockRef) (*primitives.BlockHeader, error) {
+	k, err := b.find(r)
+	if err == nil {
+		return b.header(k)
+	}
+	d, err := b.olderBlock(ctx, r, err)
+	if err != nil {
+		return nil, err
+	}
+	return d.Block.Header, nil
 }
 
 // written returns a block's hash and its state changes, in ascending order of keys.

@@ -362,7 +362,7 @@ func (b *Backend) debugBlocks(q *view.Debug) (any, error) {
 }
 
 func (b *Backend) debugBlock(hash primitives.Hash) (out debugBlock, err error) {
-	author, block, err := b.Block(view.BlockRef{Kind: view.RefHash, Hash: hash})
+	author, block, err := b.ownBlock(view.BlockRef{Kind: view.RefHash, Hash: hash})
 	if err != nil {
 		return out, err
 	}

@@ -1,6 +1,9 @@
 package backend
 
 import (
+	"context"
+	"errors"
+
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -22,28 +25,44 @@ func (b *Backend) SplitStorage() (*view.SplitStorage, error) {
 
 // CongestionLevel returns the congestion level of a chunk's shard. Missed chunks are not counted
 // (nearcore core/primitives/src/views.rs:3058).
-func (b *Backend) CongestionLevel(r view.ChunkRef) (float64, error) {
-	_, chunk, err := b.Chunk(r)
+func (b *Backend) CongestionLevel(ctx context.Context, r view.ChunkRef) (float64, error) {
+	_, chunk, err := b.Chunk(ctx, r)
 	if err != nil {
 		return 0, err
 	}
-	k, err := b.byHeight(chunk.Header.HeightIncluded)
+	h, err := b.headerOf(ctx, view.BlockRef{Kind: view.RefHeight, Height: chunk.Header.HeightIncluded})
 	if err != nil {
 		return 0, err
 	}
-	h, err := b.header(k)
-	if err != nil {
+	v := parameters.Version{Numbering: b.Engine.Chain().Version.Numbering}
+	err = b.Engine.Epochs(func(m *epoch.Manager) (err error) { v.Protocol, err = m.ProtocolVersion(h.EpochID); return })
+	unknown := errors.Is(err, epoch.ErrEpochOutOfBounds) || err == nil && !v.Supported() && !v.GenesisOnly()
+	switch {
+	case b.History != nil && unknown:
+		return olderCongestion(&chunk.Header)
+	case err != nil:
 		return 0, err
 	}
-	var pv primitives.ProtocolVersion
-	if err := b.Engine.Epochs(func(m *epoch.Manager) (err error) { pv, err = m.ProtocolVersion(h.EpochID); return }); err != nil {
-		return 0, err
-	}
-	runtime, err := parameters.ForGenesis(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	runtime, err := parameters.ForGenesis(v)
 	if err != nil {
 		return 0, err
 	}
 	return (&congestion.Control{Config: &runtime.CongestionControl, Info: chunk.Header.CongestionInfo}).Level(), nil
+}
+
+// olderCongestion returns the congestion level of a chunk in the history, whose protocol version is
+// unknown. The limits are the same in all versions with congestion control, with one exception: before
+// 73 a shard was congested by 20 Pgas of delayed receipts (nearcore
+// core/parameters/res/runtime_configs/73.yaml). The chunk headers of 68 to 73 have the same form. If
+// their versions lead to different levels, the error is ErrUnknownChunk.
+func olderCongestion(h *primitives.ChunkHeader) (float64, error) {
+	config := parameters.MustGet(parameters.Version{Protocol: parameters.OldestProtocol}).CongestionControl
+	c := congestion.Control{Config: &config, Info: h.CongestionInfo}
+	level := c.Level()
+	if config.MaxCongestionIncomingGas = 20_000_000_000_000_000; h.Version == primitives.ChunkInnerV3 && c.Level() != level {
+		return 0, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: h.ChunkHash()}
+	}
+	return level, nil
 }
 
 // ValidatorsOrdered lists the block producers of a block's epoch. A nil r means the head.

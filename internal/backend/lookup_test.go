@@ -334,7 +334,7 @@ func (r *lookupChain) check() {
 func (r *lookupChain) block(b *recordedBlock, kept bool) {
 	e := b.entry
 	for _, ref := range []view.BlockRef{{Kind: view.RefHash, Hash: e.Hash}, {Kind: view.RefHeight, Height: e.Height()}} {
-		_, got, err := r.back.Block(ref)
+		_, got, err := r.back.Block(r.Context(), ref)
 		if !kept && isLookup(err) {
 			continue
 		}
@@ -381,7 +381,7 @@ func (r *lookupChain) block(b *recordedBlock, kept bool) {
 		}
 		refs := []view.ChunkRef{{ByHash: true, Hash: c.Hash}, {Block: view.BlockRef{Kind: view.RefHash, Hash: e.Hash}, ShardID: e.Shards[i].ID}}
 		for _, ref := range refs {
-			_, got, err := r.back.Chunk(ref)
+			_, got, err := r.back.Chunk(r.Context(), ref)
 			switch {
 			case !kept && isLookup(err):
 			case err != nil || !kept && e.Height() > r.since || got.Hash != c.Hash || !sameReceipts(got.PrevOutgoingReceipts, c.PrevOutgoingReceipts) || len(got.Transactions) != len(c.Transactions):
@@ -536,7 +536,7 @@ func (s *chainContents) confirmed(o *chainOutcome, final primitives.Height) bool
 
 // receipt asks for a receipt.
 func (r *lookupChain) receipt(id primitives.Hash, x *chainReceipt) {
-	got, err := r.back.Receipt(id)
+	got, err := r.back.Receipt(r.Context(), id)
 	switch {
 	case x.Receipt == nil: // it waits, in a queue or a buffer
 		if !isLookup(err) {
@@ -629,7 +629,7 @@ func (r *lookupChain) lost(s *chainContents) {
 				if s.receipts[x.ID] != nil {
 					continue
 				}
-				if got, err := r.back.Receipt(x.ID); !isLookup(err) {
+				if got, err := r.back.Receipt(r.Context(), x.ID); !isLookup(err) {
 					r.Errorf("receipt %v of a lost branch: %v, %v", x.ID, got, err)
 				}
 				r.counts["of lost branches"]++

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,10 +14,14 @@ import (
 )
 
 // Receipt returns a stored receipt by its id.
-func (b *Backend) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
+func (b *Backend) Receipt(ctx context.Context, id primitives.Hash) (*primitives.Receipt, error) {
 	x, err := b.Engine.Transactions().Receipt(id)
 	if errors.Is(err, engine.ErrUnknown) || gone(err) {
-		return nil, &view.LookupError{Kind: view.ErrUnknownReceipt, Hash: id}
+		err = &view.LookupError{Kind: view.ErrUnknownReceipt, Hash: id}
+		if b.History == nil {
+			return nil, err
+		}
+		return b.olderReceipt(ctx, id, err)
 	}
 	return x, err
 }

@@ -130,12 +130,12 @@ func TestViewsOverSplitsReturnStateOfTheTime(t *testing.T) {
 			st.Release()
 		}
 		for k, id := range s.layout.ShardIDs() {
-			_, chunk, err := b.Chunk(view.ChunkRef{Block: s.ref, ShardID: id})
+			_, chunk, err := b.Chunk(t.Context(), view.ChunkRef{Block: s.ref, ShardID: id})
 			if err != nil || chunk.Header.ChunkHash() != s.chunks[k] {
 				t.Errorf("chunk of shard %d at %d: %v, want %v", id, s.ref.Height, err, s.chunks[k])
 			}
 		}
-		if _, _, err := b.Chunk(view.ChunkRef{Block: s.ref, ShardID: 99}); !errors.Is(err, view.ErrInvalidShard) {
+		if _, _, err := b.Chunk(t.Context(), view.ChunkRef{Block: s.ref, ShardID: 99}); !errors.Is(err, view.ErrInvalidShard) {
 			t.Errorf("chunk of an unknown shard: %v", err)
 		}
 		for _, id := range s.outcomes {

@@ -84,7 +84,7 @@ func testTailStaysReadable(t *testing.T, release primitives.ProtocolVersion) {
 		authors := map[primitives.ShardID]primitives.AccountID{}
 		for _, s := range chain[tail].Shards {
 			if s.Chunk != nil {
-				if authors[s.ID], _, err = b.Chunk(view.ChunkRef{ByHash: true, Hash: s.Chunk.Hash}); err != nil {
+				if authors[s.ID], _, err = b.Chunk(t.Context(), view.ChunkRef{ByHash: true, Hash: s.Chunk.Hash}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -136,7 +136,7 @@ func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode, authors map[
 		t.Errorf("earliest block %d %v, want %d %v: %v", s.Sync.EarliestBlockHeight, s.Sync.EarliestBlockHash, tail.Height(), tail.Hash, err)
 	}
 	for _, ref := range []view.BlockRef{{Kind: view.RefHeight, Height: tail.Height()}, {Kind: view.RefHash, Hash: tail.Hash}, {Kind: view.RefEarliest}} {
-		if _, got, err := b.Block(ref); err != nil || got.Hash() != tail.Hash {
+		if _, got, err := b.Block(t.Context(), ref); err != nil || got.Hash() != tail.Hash {
 			t.Errorf("block %v: %v", ref, err)
 		}
 		if _, _, err := b.written(ref); err != nil {
@@ -149,11 +149,11 @@ func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode, authors map[
 			if tail.Shards[i].Chunk == nil {
 				continue
 			}
-			if author, _, err := b.Chunk(view.ChunkRef{Block: ref, ShardID: tail.Shards[i].ID}); err != nil || author != authors[tail.Shards[i].ID] {
+			if author, _, err := b.Chunk(t.Context(), view.ChunkRef{Block: ref, ShardID: tail.Shards[i].ID}); err != nil || author != authors[tail.Shards[i].ID] {
 				t.Errorf("chunk of shard %d in %v: %v", tail.Shards[i].ID, ref, err)
 			}
 		}
-		if _, err := b.GasPrice(&ref); err != nil {
+		if _, err := b.GasPrice(t.Context(), &ref); err != nil {
 			t.Errorf("gas price of %v: %v", ref, err)
 		}
 		if _, err := b.ProtocolConfig(ref); err != nil {
@@ -167,7 +167,7 @@ func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode, authors map[
 		}
 	}
 	for _, ref := range []view.BlockRef{{Kind: view.RefHeight, Height: below.Height()}, {Kind: view.RefHash, Hash: below.Hash}} {
-		if _, _, err := b.Block(ref); !isLookup(err) {
+		if _, _, err := b.Block(t.Context(), ref); !isLookup(err) {
 			t.Errorf("collected block %v: %v", ref, err)
 		}
 		if _, err := b.State(ref, workload.Account(0)); !isLookup(err) {

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// history is what a chain did, read block by block from the genesis on.
-type history struct {
+// deeds is what a chain did, read block by block from the genesis on.
+type deeds struct {
 	txs     []primitives.Hash // executed, in order
 	height  map[primitives.Hash]primitives.Height
 	tx      map[primitives.Hash]*primitives.SignedTransaction
@@ -26,9 +26,9 @@ type history struct {
 	counts  map[primitives.Height]int
 }
 
-func readHistory(t *testing.T, b *Backend) *history {
+func readHistory(t *testing.T, b *Backend) *deeds {
 	t.Helper()
-	h := &history{height: map[primitives.Hash]primitives.Height{},
+	h := &deeds{height: map[primitives.Hash]primitives.Height{},
 		tx: map[primitives.Hash]*primitives.SignedTransaction{}, of: map[primitives.Hash]primitives.Hash{},
 		failed: map[primitives.Hash]bool{}, touched: map[primitives.Hash]map[primitives.AccountID]bool{}, counts: map[primitives.Height]int{}}
 	head, err := b.find(view.BlockRef{Kind: view.RefOptimistic})
@@ -80,7 +80,7 @@ func readHistory(t *testing.T, b *Backend) *history {
 	return h
 }
 
-func (h *history) selected(q *view.ListQuery) (out []primitives.Hash) {
+func (h *deeds) selected(q *view.ListQuery) (out []primitives.Hash) {
 	for _, tx := range slices.Backward(h.txs) {
 		calls := slices.ContainsFunc(h.tx[tx].Actions, func(a primitives.Action) bool {
 			c, ok := a.(*primitives.FunctionCall)
@@ -167,7 +167,7 @@ func TestTransactionListMatchesBlocks(t *testing.T) {
 }
 
 // follow reads a list to its end.
-func follow(t *testing.T, b *Backend, h *history, q *view.ListQuery, blocks, outcomes int) (got []primitives.Hash) {
+func follow(t *testing.T, b *Backend, h *deeds, q *view.ListQuery, blocks, outcomes int) (got []primitives.Hash) {
 	t.Helper()
 	at := *q
 	for range 5000 {

@@ -69,7 +69,7 @@ func (x blockSource) Blocks(ctx context.Context, after *jetstream.BlockPlace, f 
 
 // first returns the height at which an empty stream starts.
 func (x blockSource) first() (primitives.Height, error) {
-	_, earliest, err := x.b.Block(view.BlockRef{Kind: view.RefEarliest})
+	_, earliest, err := x.b.Block(context.Background(), view.BlockRef{Kind: view.RefEarliest})
 	if err != nil {
 		return 0, err
 	}

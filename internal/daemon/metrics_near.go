@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -192,7 +193,7 @@ func (h *Instance) appendCongestion(b []byte) []byte {
 	for _, c := range head.Block.Body.Chunks {
 		shard := strconv.FormatUint(uint64(c.ShardID), 10)
 		if h.back != nil {
-			if level, err := h.back.CongestionLevel(view.ChunkRef{Block: view.BlockRef{Kind: view.RefHash, Hash: head.Hash}, ShardID: c.ShardID}); err == nil {
+			if level, err := h.back.CongestionLevel(context.Background(), view.ChunkRef{Block: view.BlockRef{Kind: view.RefHash, Hash: head.Hash}, ShardID: c.ShardID}); err == nil {
 				levels = append(levels, row{shard, strconv.FormatFloat(level, 'g', -1, 64)})
 			}
 		}

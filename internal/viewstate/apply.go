@@ -126,7 +126,7 @@ func applyRange(ctx context.Context, s *Source, r *ApplyRequest, out Out) error 
 
 // slotsOf returns the shards of a block.
 func slotsOf(s *Source, ref storage.BlockRef, shards []primitives.ShardID) ([]*slot, error) {
-	author, b, err := s.Blocks.Block(view.BlockRef{Kind: view.RefHash, Hash: ref.Hash})
+	author, b, err := s.Blocks.Block(context.Background(), view.BlockRef{Kind: view.RefHash, Hash: ref.Hash})
 	// After state sync some of the first blocks have no body.
 	if errors.As(err, new(*view.LookupError)) && ref.Height < s.Engine.StateTail() {
 		return nil, nil

@@ -1,6 +1,7 @@
 package viewstate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func viewChain(s *Source, r *ChainRequest, out Out) error {
 	if r.Height != nil {
 		ref = view.BlockRef{Kind: view.RefHeight, Height: *r.Height}
 	}
-	author, b, err := s.Blocks.Block(ref)
+	author, b, err := s.Blocks.Block(context.Background(), ref)
 	if err != nil {
 		return noBlock(s, err)
 	}
@@ -90,7 +91,7 @@ func viewChain(s *Source, r *ChainRequest, out Out) error {
 			continue
 		}
 		text := "not stored"
-		author, c, err := s.Blocks.Chunk(view.ChunkRef{ByHash: true, Hash: b.Body.Chunks[i].ChunkHash()})
+		author, c, err := s.Blocks.Chunk(context.Background(), view.ChunkRef{ByHash: true, Hash: b.Body.Chunks[i].ChunkHash()})
 		if err == nil {
 			text = string(view.AppendChunk(nil, author, c))
 		} else if !errors.As(err, new(*view.LookupError)) {

@@ -33,8 +33,8 @@ type Request struct {
 
 // Blocks reads blocks and chunks as the RPC returns them.
 type Blocks interface {
-	Block(view.BlockRef) (author primitives.AccountID, b *primitives.Block, err error)
-	Chunk(view.ChunkRef) (author primitives.AccountID, c *primitives.Chunk, err error)
+	Block(context.Context, view.BlockRef) (author primitives.AccountID, b *primitives.Block, err error)
+	Chunk(context.Context, view.ChunkRef) (author primitives.AccountID, c *primitives.Chunk, err error)
 }
 
 // Source is what a command reads.

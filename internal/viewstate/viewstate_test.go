@@ -165,11 +165,11 @@ type lacking struct {
 	hash primitives.Hash
 }
 
-func (l lacking) Block(r view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
+func (l lacking) Block(ctx context.Context, r view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
 	if r.Hash == l.hash {
 		return "", nil, &view.LookupError{Kind: view.ErrUnknownBlock, Hash: r.Hash}
 	}
-	return l.Blocks.Block(r)
+	return l.Blocks.Block(ctx, r)
 }
 
 // TestMissingBlockIsAnError: apply-range passes over blocks without a body only below the blocks with

@@ -43,11 +43,11 @@ func (n *blank) lacks(ref view.BlockRef) error {
 
 func (n *blank) Head() view.At { return n.head }
 
-func (n *blank) Block(ref view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
+func (n *blank) Block(_ context.Context, ref view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
 	return "", nil, n.lacks(ref)
 }
 
-func (n *blank) Chunk(ref view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
+func (n *blank) Chunk(_ context.Context, ref view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
 	if ref.ByHash && ref.Hash.IsZero() {
 		return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: ref.Hash}
 	}
@@ -79,7 +79,7 @@ func (n *blank) Accounts(context.Context, string, string, int) ([]primitives.Acc
 	return nil, false, errNeedsChain
 }
 
-func (n *blank) GasPrice(ref *view.BlockRef) (primitives.Balance, error) {
+func (n *blank) GasPrice(_ context.Context, ref *view.BlockRef) (primitives.Balance, error) {
 	if ref == nil {
 		return primitives.Balance{}, errNeedsChain
 	}
@@ -125,7 +125,7 @@ func (n *blank) ProtocolConfig(ref view.BlockRef) (*view.ProtocolConfig, error) 
 	return nil, n.lacks(ref)
 }
 
-func (n *blank) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
+func (n *blank) Receipt(_ context.Context, id primitives.Hash) (*primitives.Receipt, error) {
 	return nil, &view.LookupError{Kind: view.ErrUnknownReceipt, Hash: id}
 }
 
@@ -142,8 +142,8 @@ func (n *blank) LightClientBlockProof(block, _ primitives.Hash) (*primitives.Lit
 }
 
 // CongestionLevel returns ErrUnknownChunk or the block's error: the blank node has no chunks.
-func (n *blank) CongestionLevel(ref view.ChunkRef) (float64, error) {
-	_, _, err := n.Chunk(ref)
+func (n *blank) CongestionLevel(ctx context.Context, ref view.ChunkRef) (float64, error) {
+	_, _, err := n.Chunk(ctx, ref)
 	return 0, err
 }
 

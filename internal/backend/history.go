@@ -1,0 +1,192 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage/history"
+)
+
+// History is an imported history: blocks of the chain below the first block that the node has
+// executed, which a feed has published and which were verified by their hashes. The methods are those
+// of history.Store. They are safe for concurrent use.
+//
+// # How old blocks are served
+//
+// Problem: an archival node that began by state sync has no older block. A client must get the reply
+// that a node with the whole chain gives, although a history has documents instead of records.
+//
+// Outline: each read looks into the node's own store first. If that read ends in an unknown block,
+// chunk, transaction or receipt, the read looks the id up in the history, and makes the reply from the
+// block's document. The status of a transaction comes from both: its receipts may be executed in the
+// node's own blocks (olderTx).
+//
+// Invariants: the documents' values pass through package view, as all values do. So the replies have
+// the form of this program's replies, whichever nearcore release the feed ran. No hash is computed from
+// a value that lacks data: a document's transaction has the hash that its outcome proves, and code has
+// the hash in the view. Documents are shared with other readers, so they are only read.
+//
+// Bounds: a document may have many megabytes. A request takes a turn of the heavy limit before it reads
+// the first one (messages.TakeLarge). The history bounds the documents in memory.
+//
+// Not served: state, changes, messages for indexers (nothing proves state changes), validators and
+// configurations of old epochs, light client proofs (they need the Merkle trees of all blocks), and
+// receipts that have no outcome. The member values in blockdoc.Uncovered are those of the feed.
+type History interface {
+	Bounds() (lowest, highest primitives.Height, ok bool)
+	Document(primitives.Height) (*blockdoc.Document, error)
+	BlockHeight(primitives.Hash) (primitives.Height, bool, error)
+	Chunk(primitives.Hash) (history.Place, bool, error)
+	Transaction(primitives.Hash) (history.Place, bool, error)
+	Receipt(primitives.Hash) (history.Place, bool, error)
+}
+
+// document returns the block of the history at a height. The request of ctx first waits until it may
+// read a large value. Errors: history.ErrNone.
+func (b *Backend) document(ctx context.Context, height primitives.Height) (*blockdoc.Document, error) {
+	if low, high, ok := b.History.Bounds(); !ok || height < low || height > high {
+		return nil, history.ErrNone
+	}
+	if err := messages.TakeLarge(ctx); err != nil {
+		return nil, err
+	}
+	return b.History.Document(height)
+}
+
+// lacks returns the LookupError in err if it says that the node's own store lacks something for which
+// the history is searched, else nil.
+func (b *Backend) lacks(err error, kinds ...view.LookupKind) *view.LookupError {
+	var missing *view.LookupError
+	if b.History == nil || !errors.As(err, &missing) || !slices.Contains(kinds, missing.Kind) {
+		return nil
+	}
+	return missing
+}
+
+// olderBlock returns the block of the history that r names. err is the error of the node's own store.
+// olderBlock returns err if it does not say that the block is unknown, or if the history lacks the
+// block too.
+func (b *Backend) olderBlock(ctx context.Context, r view.BlockRef, err error) (*blockdoc.Document, error) {
+	if b.lacks(err, view.ErrUnknownHeight, view.ErrUnknownBlock) == nil {
+		return nil, err
+	}
+	height := r.Height
+	switch r.Kind {
+	case view.RefHeight:
+	case view.RefHash:
+		at, ok, herr := b.History.BlockHeight(r.Hash)
+		if herr != nil {
+			return nil, herr
+		}
+		if !ok {
+			return nil, err
+		}
+		height = at
+	default: // the node's own store has the blocks of the other references
+		return nil, err
+	}
+	d, herr := b.document(ctx, height)
+	switch {
+	case errors.Is(herr, history.ErrNone):
+		return nil, err
+	case herr != nil:
+		return nil, herr
+	case r.Kind == view.RefHash && d.Hash != r.Hash:
+		return nil, fmt.Errorf("backend: the history has block %v at height %d, and its index has %v", d.Hash, height, r.Hash)
+	}
+	return d, nil
+}
+
+// olderChunk returns the chunk of the history with a hash. err is the error of the node's own store,
+// which olderChunk returns if the history lacks the chunk too.
+func (b *Backend) olderChunk(ctx context.Context, hash primitives.Hash, err error) (primitives.AccountID, *primitives.Chunk, error) {
+	at, ok, herr := b.History.Chunk(hash)
+	if herr != nil {
+		return "", nil, herr
+	}
+	if !ok {
+		return "", nil, err
+	}
+	d, err := b.document(ctx, at.Height)
+	if err != nil {
+		return "", nil, err
+	}
+	return chunkOf(d, at.Shard, hash)
+}
+
+// chunkOf returns the new chunk of a shard in a document, with its producer. Errors: ErrUnknownChunk.
+func chunkOf(d *blockdoc.Document, id primitives.ShardID, hash primitives.Hash) (primitives.AccountID, *primitives.Chunk, error) {
+	author, c := d.ViewedChunk(id)
+	if c == nil || c.Hash != hash {
+		return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: hash}
+	}
+	return author, c, nil
+}
+
+// olderReceipt returns a receipt that a block of the history has executed. err is the error of the
+// node's own store, which olderReceipt returns if the history lacks the receipt too.
+func (b *Backend) olderReceipt(ctx context.Context, id primitives.Hash, err error) (*primitives.Receipt, error) {
+	at, ok, herr := b.History.Receipt(id)
+	if herr != nil {
+		return nil, herr
+	}
+	if !ok {
+		return nil, err
+	}
+	d, herr := b.document(ctx, at.Height)
+	if herr != nil {
+		return nil, herr
+	}
+	if x := executedIn(d, at.Shard, id); x != nil {
+		return x, nil
+	}
+	return nil, err
+}
+
+// executedIn returns the receipt with an id that a shard has executed in a block, or nil.
+func executedIn(d *blockdoc.Document, id primitives.ShardID, receipt primitives.Hash) *primitives.Receipt {
+	s := d.Shard(id)
+	if s == nil {
+		return nil
+	}
+	for _, x := range s.Executed {
+		if x.ID == receipt {
+			return x.Receipt
+		}
+	}
+	return nil
+}
+
+// outcomeIn returns the outcome with an id that a shard has in a block, or nil.
+func outcomeIn(d *blockdoc.Document, id primitives.ShardID, outcome primitives.Hash) *view.OutcomeProof {
+	s := d.Shard(id)
+	if s == nil {
+		return nil
+	}
+	for i := range s.Outcomes {
+		if s.Outcomes[i].ID == outcome {
+			return &s.Outcomes[i]
+		}
+	}
+	return nil
+}
+
+// transactionIn returns the transaction with a hash that a shard has in a block, or nil.
+func transactionIn(d *blockdoc.Document, id primitives.ShardID, hash primitives.Hash) *primitives.SignedTransaction {
+	s := d.Shard(id)
+	if s == nil {
+		return nil
+	}
+	for _, t := range s.Transactions {
+		if t.Named == hash {
+			return t.SignedTransaction
+		}
+	}
+	return nil
+}
