@@ -33,8 +33,8 @@ const (
 // at once: it does not wait.
 func (b *Backend) olderTx(ctx context.Context, r *view.GetTx) (out *view.FinalOutcome, ok bool, err error) {
 	at, ok, err := b.History.Transaction(r.Hash)
-	if err != nil || !ok {
-		return nil, false, err
+	if err != nil || !ok { // a damaged history must not keep the node from serving its own transactions
+		return nil, false, nil
 	}
 	head := b.Engine.Head()
 	w := &olderWalk{
@@ -238,4 +238,74 @@ func (w *olderWalk) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 		}
 	}
 	return nil, fmt.Errorf("backend: receipt %v, which block %d of the history has sent: %w", id, at.Height, err)
+}
+
+// olderOrigins is the maximum number of blocks of the history that ReceiptToTx reads.
+const olderOrigins = 200
+
+// olderParent returns the id of the transaction or receipt whose outcome in the history lists a
+// receipt. The history has no index for that: olderParent searches the blocks from the one that executed
+// the receipt down, in which the sender is one of the first, unless the receipt has waited.
+func (o *origin) olderParent(id primitives.Hash) (primitives.Hash, error) {
+	at, ok, err := o.History.Receipt(id)
+	if err != nil {
+		return id, err
+	}
+	if !ok {
+		_, place, err := o.Engine.Transactions().Outcome(id)
+		if errors.Is(err, engine.ErrUnknown) || gone(err) {
+			return id, unknownOrigin(id)
+		}
+		if err != nil {
+			return id, err
+		}
+		at.Height = place.Block.Ref().Height
+	}
+	low, high, ok := o.History.Bounds()
+	for height := min(at.Height, high); ok && height >= low; height-- {
+		if o.older++; o.older > olderOrigins {
+			break
+		}
+		if err := o.ctx.Err(); err != nil {
+			return id, err
+		}
+		d, err := o.document(o.ctx, height)
+		if errors.Is(err, history.ErrNone) {
+			continue
+		}
+		if err != nil {
+			return id, err
+		}
+		for i := range d.Shards {
+			for k := range d.Shards[i].Outcomes {
+				x := &d.Shards[i].Outcomes[k]
+				if err := o.pay(); err != nil {
+					return id, err
+				}
+				if slices.Contains(x.ReceiptIDs, id) {
+					return x.ID, nil
+				}
+			}
+		}
+	}
+	return id, unknownOrigin(id)
+}
+
+// olderTransaction returns a transaction of the history, or err if the history lacks it.
+func (o *origin) olderTransaction(hash primitives.Hash, err error) (*primitives.SignedTransaction, error) {
+	at, ok, herr := o.History.Transaction(hash)
+	if herr != nil {
+		return nil, herr
+	}
+	if !ok {
+		return nil, err
+	}
+	d, herr := o.document(o.ctx, at.Height)
+	if herr != nil {
+		return nil, herr
+	}
+	if tx := transactionIn(d, at.Shard, hash); tx != nil {
+		return tx, nil
+	}
+	return nil, err
 }

@@ -32,8 +32,8 @@ type lookupClient struct {
 	url string
 }
 
-// serve starts a node's actors and a JSON-RPC server on a loopback port.
-func (r *lookupChain) serve(v *vm.VM) *lookupClient {
+// serve starts a node's actors and a JSON-RPC server on a loopback port. old is the node's history; nil: none.
+func (r *lookupChain) serve(v *vm.VM, old History) *lookupClient {
 	r.Helper()
 	n, err := node.Start(node.Options{
 		Engine: r.chain.Engine, Vote: r.chain.Engine.Chain().Version.Protocol, Mode: production.Manual, Limits: node.Limits{Wait: time.Minute},
@@ -47,7 +47,7 @@ func (r *lookupChain) serve(v *vm.VM) *lookupClient {
 		r.Fatal(err)
 	}
 	views := viewpool.New(viewpool.Options{Timeout: time.Minute})
-	r.back = New(Options{Engine: r.chain.Engine, VM: v, Genesis: &genesis.Config{}, Submit: n, Views: views, Now: time.Now})
+	r.back = New(Options{Engine: r.chain.Engine, VM: v, Genesis: &genesis.Config{}, Submit: n, Views: views, Now: time.Now, History: old})
 	server, err := rpc.New(r.back, rpc.Options{PollingTimeout: time.Minute})
 	if err != nil {
 		r.Fatal(err)
@@ -158,7 +158,7 @@ func TestEveryIDIsFoundOverRPC(t *testing.T) {
 	r := newLookupChain(t, chain, course, map[string]int{})
 	r.run(course.Blocks)
 	r.collectGarbage()
-	c := r.serve(v)
+	c := r.serve(v, nil)
 	s := r.gather()
 	for hash, b := range s.txs {
 		c.transaction(s, hash, b)

@@ -49,6 +49,7 @@ type origin struct {
 	ctx    context.Context
 	bounds Origins
 	left   uint64 // number of outcomes and receipts that may still be read
+	older  int    // number of blocks of the history that were read
 }
 
 // ReceiptToTx returns the originating transaction of a receipt. ReceiptToTx returns
@@ -92,10 +93,16 @@ func (o *origin) find(q *view.OriginQuery, window uint64) (*view.Origin, error) 
 		if errors.Is(err, view.OriginUnknown) && q.Height != nil && id == q.Receipt {
 			parent, err = o.around(q, window)
 		}
+		if errors.Is(err, view.OriginUnknown) && o.History != nil {
+			parent, err = o.olderParent(id)
+		}
 		if err != nil {
 			return nil, err
 		}
 		tx, _, err := o.Engine.Transactions().Transaction(parent)
+		if errors.Is(err, engine.ErrUnknown) && o.History != nil {
+			tx, err = o.olderTransaction(parent, err)
+		}
 		if err == nil {
 			return &view.Origin{Transaction: parent, Sender: tx.SignerID}, nil
 		}

@@ -47,7 +47,7 @@ func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcom
 // Tx waits until a transaction has reached the requested status.
 func (b *Backend) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
 	if b.History != nil {
-		if out, ok, err := b.olderTx(ctx, r); ok || err != nil {
+		if out, ok, err := b.olderTx(ctx, r); ok {
 			return out, err
 		}
 	}

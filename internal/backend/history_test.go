@@ -1,0 +1,389 @@
+package backend
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/internal/testkit/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/vm"
+	"github.com/troupe-chain/troupe/storage/history"
+)
+
+// documents is a History in memory.
+type documents struct {
+	texts    map[primitives.Height][]byte
+	heights  map[primitives.Hash]primitives.Height
+	chunks   map[primitives.Hash]history.Place
+	txs      map[primitives.Hash]history.Place
+	receipts map[primitives.Hash]history.Place
+	reads    int
+	low, top primitives.Height
+}
+
+// newDocuments returns the history of StreamerMessages. They lose their state changes, as in a
+// history.Store.
+func newDocuments(t testing.TB, texts [][]byte) *documents {
+	t.Helper()
+	h := &documents{texts: map[primitives.Height][]byte{}, heights: map[primitives.Hash]primitives.Height{},
+		chunks: map[primitives.Hash]history.Place{}, txs: map[primitives.Hash]history.Place{}, receipts: map[primitives.Hash]history.Place{}}
+	for _, text := range texts {
+		d, err := blockdoc.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := d.Block.Header.Height
+		if h.low == 0 || at < h.low {
+			h.low = at
+		}
+		h.top = max(h.top, at)
+		h.texts[at], h.heights[d.Hash] = text, at
+		for i := range d.Shards {
+			s := &d.Shards[i]
+			p := history.Place{Height: at, Shard: s.ID}
+			if s.Chunk != nil {
+				h.chunks[s.Chunk.ChunkHash()] = p
+			}
+			for k := range s.Outcomes {
+				if k < len(s.Transactions) {
+					h.txs[s.Outcomes[k].ID] = p
+				} else {
+					h.receipts[s.Outcomes[k].ID] = p
+				}
+			}
+		}
+	}
+	return h
+}
+
+func (h *documents) Bounds() (lowest, highest primitives.Height, ok bool) {
+	return h.low, h.top, len(h.texts) > 0
+}
+
+func (h *documents) Document(height primitives.Height) (*blockdoc.Document, error) {
+	text := h.texts[height]
+	if text == nil {
+		return nil, history.ErrNone
+	}
+	h.reads++
+	return blockdoc.Parse(text)
+}
+
+func (h *documents) BlockHeight(hash primitives.Hash) (primitives.Height, bool, error) {
+	at, ok := h.heights[hash]
+	return at, ok, nil
+}
+
+func placeIn(m map[primitives.Hash]history.Place, id primitives.Hash) (history.Place, bool, error) {
+	p, ok := m[id]
+	return p, ok, nil
+}
+
+func (h *documents) Chunk(id primitives.Hash) (history.Place, bool, error) {
+	return placeIn(h.chunks, id)
+}
+
+func (h *documents) Transaction(id primitives.Hash) (history.Place, bool, error) {
+	return placeIn(h.txs, id)
+}
+
+func (h *documents) Receipt(id primitives.Hash) (history.Place, bool, error) {
+	return placeIn(h.receipts, id)
+}
+
+// raw sends a request and returns the whole reply.
+func (c *lookupClient) raw(method string, params map[string]any) []byte {
+	c.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		c.Fatal(err)
+	}
+	reply, err := http.Post(c.url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return text
+}
+
+// pair asks two nodes with the same chain: whole has executed it from the genesis, late has begun by
+// state sync and has a history of the blocks before.
+type pair struct {
+	*testing.T
+	whole, late *lookupClient
+	counts      map[string]int
+}
+
+// same checks that both nodes give the same reply, byte for byte. It returns the reply.
+func (p *pair) same(kind, method string, params map[string]any) []byte {
+	p.Helper()
+	want, got := p.whole.raw(method, params), p.late.raw(method, params)
+	if p.counts[kind]++; !bytes.Equal(want, got) {
+		if p.counts["different "+kind]++; p.counts["different "+kind] < 4 {
+			got, want := around(got, want)
+			p.Errorf("%s: %s %v\n%s\nwant\n%s", kind, method, params, got, want)
+		}
+	}
+	if bytes.Contains(want, []byte(`"error":{`)) {
+		p.counts["errors of "+kind]++
+	}
+	return want
+}
+
+// around returns the texts from shortly before their first difference on.
+func around(a, b []byte) (from, to []byte) {
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	i = max(0, i-200)
+	return a[i:min(len(a), i+500)], b[i:min(len(b), i+500)]
+}
+
+// sameUnless is same for a reply that the late node may lack: then its cause must be unknown.
+func (p *pair) sameUnless(kind, unknown, method string, params map[string]any) {
+	p.Helper()
+	want, got := p.whole.raw(method, params), p.late.raw(method, params)
+	switch {
+	case bytes.Equal(want, got):
+		p.counts[kind]++
+	case bytes.Contains(got, []byte(`"name":"`+unknown+`"`)):
+		p.counts["lacking "+kind]++
+	default:
+		got, want := around(got, want)
+		p.Errorf("%s: %s %v\n%s\nwant\n%s", kind, method, params, got, want)
+	}
+}
+
+// newPair makes a congested chain with contracts, and a late node that has begun in the middle of it.
+func newPair(t *testing.T, seed uint64, blocks int) (*pair, *syncedNode, *chainContents) {
+	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, course := congestedChain(seed, blocks, v)
+	c, err := workload.OpenChain(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	r := newLookupChain(t, c, course, map[string]int{})
+	var late *syncedNode
+	for i := range course.Blocks {
+		m := r.step()
+		if m == nil {
+			continue
+		}
+		if late != nil {
+			late.follow(m)
+			continue
+		}
+		point, err := c.Engine.SyncPoint(c.Engine.Head())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > course.Blocks/3 && point != nil && point.Height() <= c.Engine.Final().Height {
+			if late = r.sync(point); late != nil {
+				t.Cleanup(func() { _ = late.chain.Close() })
+			}
+		}
+	}
+	if late == nil || late.chain.Engine.Head().Hash != c.Engine.Head().Hash {
+		t.Fatal("no node began in the middle of the chain")
+	}
+	s := r.gather()
+	r.back = New(Options{Engine: c.Engine, Genesis: &genesis.Config{}, Now: time.Now})
+	var texts [][]byte
+	for _, b := range s.canonical {
+		if b.entry.Height() > late.since {
+			continue
+		}
+		text, err := r.back.StreamerMessage(view.BlockRef{Kind: view.RefHash, Hash: b.entry.Hash})
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	p := &pair{T: t, counts: map[string]int{}}
+	p.whole, p.late = r.serve(v, nil), late.serve(v, newDocuments(t, texts))
+	return p, late, s
+}
+
+// TestHistoryRepliesEqualThoseOfTheWholeChain: a node that began by state sync and has a history of the
+// blocks before gives the replies of a node with the whole chain, byte for byte: blocks, chunks, gas
+// prices, congestion levels, transactions, receipts and their transactions, and errors.
+func TestHistoryRepliesEqualThoseOfTheWholeChain(t *testing.T) {
+	p, late, s := newPair(t, 1, 72)
+	head := late.chain.Engine.Head()
+	blocks := map[primitives.Height]*recordedBlock{}
+	twice := map[primitives.Hash]bool{} // chunks with a transaction twice, of which feeds show it once
+	for _, b := range s.canonical {
+		blocks[b.entry.Height()] = b
+		for i := range b.entry.Shards {
+			if c := b.entry.Shards[i].Chunk; c != nil && b.entry.Height() <= late.since && hasDuplicate(c.Transactions) {
+				twice[c.Hash] = true
+			}
+		}
+	}
+	for height := range head.Height() + 3 {
+		p.same("blocks by height", "block", map[string]any{"block_id": height})
+		p.same("gas prices by height", "gas_price", map[string]any{"block_id": height})
+		p.same("chunks of unknown shards", "chunk", map[string]any{"block_id": height, "shard_id": 99})
+		if height == 0 { // a node that began by state sync has no chunks of the genesis
+			continue
+		}
+		if blocks[height] == nil {
+			p.same("chunks of no block", "chunk", map[string]any{"block_id": height, "shard_id": 0})
+			continue
+		}
+		e := blocks[height].entry
+		p.same("blocks by hash", "block", map[string]any{"block_id": e.Hash.String()})
+		p.same("gas prices by hash", "gas_price", map[string]any{"block_id": e.Hash.String()})
+		for i := range e.Shards {
+			hash := e.Block.Body.Chunks[i].ChunkHash()
+			id := map[string]any{"chunk_id": hash.String()}
+			ref := map[string]any{"block_id": height, "shard_id": e.Shards[i].ID}
+			p.same("congestion by chunk", "EXPERIMENTAL_congestion_level", id)
+			p.same("congestion by block", "EXPERIMENTAL_congestion_level", ref)
+			if twice[hash] {
+				p.counts["chunks with a transaction twice"]++
+				continue
+			}
+			p.same("chunks by hash", "chunk", id)
+			p.same("chunks by height", "chunk", ref)
+			ref["block_id"] = e.Hash.String()
+			p.same("chunks by block", "chunk", ref)
+		}
+	}
+	for _, params := range []map[string]any{{"block_id": primitives.HashBytes([]byte("none")).String()}, {"finality": "final"},
+		{"sync_checkpoint": "genesis"}} {
+		p.same("other blocks", "block", params)
+		p.same("other gas prices", "gas_price", params)
+	}
+	for hash, b := range s.txs {
+		p.transaction(hash, b, s, late.since)
+	}
+	none := primitives.HashBytes([]byte("none")).String()
+	p.same("unknown transactions", "tx", map[string]any{"tx_hash": none, "sender_account_id": "a.near", "wait_until": "NONE"})
+	p.same("unknown receipts", "EXPERIMENTAL_receipt", map[string]any{"receipt_id": none})
+	for id, x := range s.receipts {
+		ref := map[string]any{"receipt_id": id.String()}
+		if x.executed != nil {
+			p.same("executed receipts", "EXPERIMENTAL_receipt", ref)
+		} else {
+			p.sameUnless("other receipts", "UNKNOWN_RECEIPT", "EXPERIMENTAL_receipt", ref)
+		}
+		p.sameUnless("origins", "UNKNOWN_RECEIPT", "EXPERIMENTAL_receipt_to_tx", ref)
+	}
+	p.Logf("%d to %d, %v", late.since, head.Height(), p.counts)
+	for _, kind := range []string{"errors of blocks by height", "errors of chunks of no block", "errors of chunks of unknown shards", "transactions", "crossing transactions",
+		"executed receipts", "origins", "lacking other receipts"} {
+		if p.counts[kind] == 0 {
+			t.Errorf("%s: none", kind)
+		}
+	}
+}
+
+func hasDuplicate(txs []*primitives.SignedTransaction) bool {
+	seen := map[primitives.Hash]bool{}
+	for _, t := range txs {
+		if seen[t.Hash()] {
+			return true
+		}
+		seen[t.Hash()] = true
+	}
+	return false
+}
+
+// transaction compares a transaction in all forms.
+func (p *pair) transaction(hash primitives.Hash, b *recordedBlock, s *chainContents, since primitives.Height) {
+	p.Helper()
+	o := s.outcomes[hash]
+	if o == nil || b.entry.Height() > since {
+		return
+	}
+	kind := "transactions"
+	for id, x := range s.receipts {
+		if x.executed == nil || x.executed.entry.Height() <= since {
+			continue
+		}
+		for up := id; ; up = s.receipts[up].parent {
+			if up == hash {
+				kind = "crossing transactions"
+			}
+			if s.receipts[up] == nil {
+				break
+			}
+		}
+	}
+	params := map[string]any{"tx_hash": hash.String(), "sender_account_id": string(o.Outcome.ExecutorID)}
+	levels := []string{"NONE"}
+	params["wait_until"] = "NONE"
+	if reply := p.same(kind, "tx", params); bytes.Contains(reply, []byte(`"final_execution_status":"FINAL"`)) {
+		levels = []string{"NONE", "INCLUDED", "INCLUDED_FINAL", "EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL"}
+		p.counts["final transactions"]++
+	}
+	for _, level := range levels {
+		params["wait_until"] = level
+		for _, method := range []string{"tx", "EXPERIMENTAL_tx_status", "tx_status"} {
+			p.same(kind, method, params)
+		}
+	}
+}
+
+// TestHistoryDoesNotServeState: what nothing proves has the errors of a node without a history.
+func TestHistoryDoesNotServeState(t *testing.T) {
+	p, late, s := newPair(t, 1, 72)
+	plain := &lookupClient{late.lookupChain, ""}
+	plain.url = late.serve(nil, nil).url
+	old := s.canonical[slices.IndexFunc(s.canonical, func(b *recordedBlock) bool { return b.entry.Height() > late.since })-3].entry
+	refused := map[string]bool{}
+	for _, at := range []any{old.Height(), old.Hash.String()} {
+		ref := map[string]any{"block_id": at}
+		for method, params := range map[string]map[string]any{
+			"query":                           {"request_type": "view_account", "account_id": string(workload.Account(0)), "block_id": at},
+			"EXPERIMENTAL_changes_in_block":   ref,
+			"EXPERIMENTAL_changes":            {"changes_type": "account_changes", "account_ids": []string{string(workload.Account(0))}, "block_id": at},
+			"EXPERIMENTAL_streamer_message":   ref,
+			"EXPERIMENTAL_protocol_config":    ref,
+			"EXPERIMENTAL_validators_ordered": ref,
+			"validators":                      ref,
+		} {
+			want, got := plain.raw(method, params), p.late.raw(method, params)
+			if !bytes.Equal(want, got) {
+				t.Errorf("%s %v\n%.500s\nwant\n%.500s", method, params, got, want)
+			}
+			if bytes.Contains(want, []byte(`"error":{`)) {
+				refused[method] = true
+			}
+		}
+	}
+	for _, method := range []string{"query", "EXPERIMENTAL_changes_in_block", "EXPERIMENTAL_changes", "EXPERIMENTAL_streamer_message"} {
+		if !refused[method] {
+			t.Errorf("%s is answered", method)
+		}
+	}
+	status := func(c *lookupClient) string {
+		text := string(c.raw("status", map[string]any{}))
+		_, text, _ = strings.Cut(text, `"sync_info":`)
+		text, _, _ = strings.Cut(text, "}")
+		return text
+	}
+	if want, got := status(plain), status(p.late); want != got || !strings.Contains(got, fmt.Sprint(late.since)) {
+		t.Errorf("status\n%s\nwant\n%s", got, want)
+	}
+}
