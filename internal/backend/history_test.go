@@ -2,16 +2,20 @@ package backend
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -23,11 +27,11 @@ import (
 // documents is a History in memory.
 type documents struct {
 	texts    map[primitives.Height][]byte
+	parsed   map[primitives.Height]*blockdoc.Document // shared by all readers, as those of a history.Store
 	heights  map[primitives.Hash]primitives.Height
 	chunks   map[primitives.Hash]history.Place
 	txs      map[primitives.Hash]history.Place
 	receipts map[primitives.Hash]history.Place
-	reads    int
 	low, top primitives.Height
 }
 
@@ -35,10 +39,13 @@ type documents struct {
 // history.Store.
 func newDocuments(t testing.TB, texts [][]byte) *documents {
 	t.Helper()
-	h := &documents{texts: map[primitives.Height][]byte{}, heights: map[primitives.Hash]primitives.Height{},
+	h := &documents{texts: map[primitives.Height][]byte{}, parsed: map[primitives.Height]*blockdoc.Document{}, heights: map[primitives.Hash]primitives.Height{},
 		chunks: map[primitives.Hash]history.Place{}, txs: map[primitives.Hash]history.Place{}, receipts: map[primitives.Hash]history.Place{}}
 	for _, text := range texts {
 		d, err := blockdoc.Parse(text)
+		if err == nil {
+			err = d.GatherChunks()
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +54,7 @@ func newDocuments(t testing.TB, texts [][]byte) *documents {
 			h.low = at
 		}
 		h.top = max(h.top, at)
-		h.texts[at], h.heights[d.Hash] = text, at
+		h.texts[at], h.parsed[at], h.heights[d.Hash] = text, d, at
 		for i := range d.Shards {
 			s := &d.Shards[i]
 			p := history.Place{Height: at, Shard: s.ID}
@@ -71,12 +78,10 @@ func (h *documents) Bounds() (lowest, highest primitives.Height, ok bool) {
 }
 
 func (h *documents) Document(height primitives.Height) (*blockdoc.Document, error) {
-	text := h.texts[height]
-	if text == nil {
-		return nil, history.ErrNone
+	if d := h.parsed[height]; d != nil {
+		return d, nil
 	}
-	h.reads++
-	return blockdoc.Parse(text)
+	return nil, history.ErrNone
 }
 
 func (h *documents) BlockHeight(hash primitives.Hash) (primitives.Height, bool, error) {
@@ -331,17 +336,16 @@ func (p *pair) transaction(hash primitives.Hash, b *recordedBlock, s *chainConte
 		}
 	}
 	params := map[string]any{"tx_hash": hash.String(), "sender_account_id": string(o.Outcome.ExecutorID)}
-	levels := []string{"NONE"}
 	params["wait_until"] = "NONE"
-	if reply := p.same(kind, "tx", params); bytes.Contains(reply, []byte(`"final_execution_status":"FINAL"`)) {
-		levels = []string{"NONE", "INCLUDED", "INCLUDED_FINAL", "EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL"}
-		p.counts["final transactions"]++
+	reply := p.same(kind, "tx", params)
+	p.same(kind, "tx_status", params)
+	if !bytes.Contains(reply, []byte(`"final_execution_status":"FINAL"`)) {
+		return // a wait would end by its timeout
 	}
-	for _, level := range levels {
+	p.counts["final transactions"]++
+	for i, level := range []string{"INCLUDED", "INCLUDED_FINAL", "EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL"} {
 		params["wait_until"] = level
-		for _, method := range []string{"tx", "EXPERIMENTAL_tx_status", "tx_status"} {
-			p.same(kind, method, params)
-		}
+		p.same(kind, []string{"tx", "EXPERIMENTAL_tx_status", "tx_status"}[i%3], params)
 	}
 }
 
@@ -387,3 +391,266 @@ func TestHistoryDoesNotServeState(t *testing.T) {
 		t.Errorf("status\n%s\nwant\n%s", got, want)
 	}
 }
+
+// lonely returns a backend with a history, whose own chain has only the genesis.
+func lonely(t *testing.T, old History) *Backend {
+	t.Helper()
+	c, err := workload.OpenChain(workload.ChainOptions{Options: workload.Options{Accounts: 2, Shards: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return New(Options{Engine: c.Engine, Genesis: &genesis.Config{}, Now: time.Now, History: old})
+}
+
+// askAll asks a backend for all ids of a history, and makes the text of each reply. It returns the
+// number of replies and of errors by kind.
+func askAll(t *testing.T, b *Backend, h *documents) map[string]int {
+	t.Helper()
+	n := map[string]int{}
+	reply := func(kind string, text []byte, err error) {
+		switch {
+		case err != nil:
+			n["errors of "+kind]++
+		case !json.Valid(text):
+			t.Errorf("%s: %s", kind, text)
+		default:
+			n[kind]++
+		}
+	}
+	for hash, height := range h.heights {
+		for _, ref := range []view.BlockRef{{Kind: view.RefHash, Hash: hash}, {Kind: view.RefHeight, Height: height}} {
+			author, block, err := b.Block(t.Context(), ref)
+			text := []byte(nil)
+			if err == nil {
+				text = view.AppendBlock(nil, author, block)
+			}
+			reply("blocks", text, err)
+			_, err = b.GasPrice(t.Context(), &ref)
+			reply("gas prices", []byte("0"), err)
+		}
+	}
+	for hash, at := range h.chunks {
+		height := view.BlockRef{Kind: view.RefHeight, Height: at.Height}
+		for _, ref := range []view.ChunkRef{{ByHash: true, Hash: hash}, {Block: height, ShardID: at.Shard}} {
+			author, c, err := b.Chunk(t.Context(), ref)
+			text := []byte(nil)
+			if err == nil {
+				text = view.AppendChunk(nil, author, c)
+			}
+			reply("chunks", text, err)
+			_, err = b.CongestionLevel(t.Context(), ref)
+			reply("congestion", []byte("0"), err)
+		}
+	}
+	for hash := range h.txs {
+		o, err := b.Tx(t.Context(), &view.GetTx{Hash: hash, Sender: "a.near", WaitUntil: view.LevelNone, Receipts: true})
+		text := []byte(nil)
+		if err == nil {
+			text = view.AppendFinalOutcome(nil, o, true)
+		}
+		reply("transactions", text, err)
+		_, err = b.Tx(t.Context(), &view.GetTx{Hash: hash, Sender: "a.near", WaitUntil: view.LevelFinal})
+		reply("waits", []byte("0"), err)
+	}
+	for id := range h.receipts {
+		x, err := b.Receipt(t.Context(), id)
+		text := []byte(nil)
+		if err == nil {
+			text = view.AppendReceipt(nil, x)
+		}
+		reply("receipts", text, err)
+		_, err = b.ReceiptToTx(t.Context(), &view.OriginQuery{Receipt: id})
+		reply("origins", []byte("0"), err)
+	}
+	return n
+}
+
+// TestBlocksOfAllProtocolVersionsAreServed: recorded blocks of mainnet and testnet from protocol 29 on
+// are served from a history.
+func TestBlocksOfAllProtocolVersionsAreServed(t *testing.T) {
+	testutil.Need(t, testutil.Data("README.md"), "recordings are not part of the repository (docs/dev/testing.md)")
+	paths, err := filepath.Glob(testutil.Data("real/blocks/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts [][]byte
+	for _, path := range paths {
+		text := testutil.Read(t, path)
+		if _, err := blockdoc.Parse(text); err == nil { // some are of another form
+			texts = append(texts, text)
+		}
+	}
+	h := newDocuments(t, texts)
+	n := askAll(t, lonely(t, h), h)
+	t.Log(len(texts), n)
+	for _, kind := range []string{"blocks", "gas prices", "chunks", "congestion", "transactions", "receipts"} {
+		if errs := n["errors of "+kind]; n[kind] < 20 || kind != "transactions" && errs > 0 {
+			t.Errorf("%s: %d, and %d errors", kind, n[kind], errs)
+		}
+	}
+}
+
+// alteredDocuments is a history whose documents are not those that its index names.
+type alteredDocuments struct {
+	*documents
+	altered map[primitives.Height]*blockdoc.Document
+}
+
+// newAltered returns a history whose documents are altered.
+func newAltered(t *testing.T, h *documents, alter func(*blockdoc.Document)) *alteredDocuments {
+	t.Helper()
+	out := &alteredDocuments{h, map[primitives.Height]*blockdoc.Document{}}
+	for height, text := range h.texts {
+		d, err := blockdoc.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alter(d)
+		out.altered[height] = d
+	}
+	return out
+}
+
+func (h *alteredDocuments) Document(height primitives.Height) (*blockdoc.Document, error) {
+	if d := h.altered[height]; d != nil {
+		return d, nil
+	}
+	return nil, history.ErrNone
+}
+
+// TestAlteredHistoryIsNoPanic: documents that contradict the index, or refer to themselves, lead to
+// errors or to other replies. No request panics, and each ends.
+func TestAlteredHistoryIsNoPanic(t *testing.T) {
+	_, texts := shortChain(t)
+	h := newDocuments(t, texts)
+	shards := func(f func(*blockdoc.Shard)) func(*blockdoc.Document) {
+		return func(d *blockdoc.Document) {
+			for i := range d.Shards {
+				f(&d.Shards[i])
+			}
+		}
+	}
+	for _, x := range []struct {
+		name   string
+		alter  func(*blockdoc.Document)
+		errors string // kind of which all replies are errors
+	}{
+		{"unaltered", func(*blockdoc.Document) {}, ""},
+		{"no shards", func(d *blockdoc.Document) { d.Shards = nil }, "transactions"},
+		{"no chunks", shards(func(s *blockdoc.Shard) { s.Chunk = nil }), "chunks"},
+		{"no chunk headers", func(d *blockdoc.Document) { d.Block.Body.Chunks = nil }, ""},
+		{"no outcomes", shards(func(s *blockdoc.Shard) { s.Outcomes = nil }), "transactions"},
+		{"no transactions", shards(func(s *blockdoc.Shard) { s.Transactions = nil }), "transactions"},
+		{"no receipts", shards(func(s *blockdoc.Shard) { s.Receipts, s.Executed = nil, nil }), "receipts"},
+		{"another hash", func(d *blockdoc.Document) { d.Hash[0]++ }, ""},
+		{"other ids of outcomes", shards(func(s *blockdoc.Shard) {
+			for i := range s.Outcomes {
+				s.Outcomes[i].ID[0]++
+			}
+		}), "transactions"},
+		{"each outcome sends all", func(d *blockdoc.Document) {
+			var all []primitives.Hash
+			for id := range h.receipts {
+				all = append(all, id)
+			}
+			for i := range d.Shards {
+				for k := range d.Shards[i].Outcomes {
+					d.Shards[i].Outcomes[k].ReceiptIDs = all
+				}
+			}
+		}, ""},
+		{"each outcome sends itself", shards(func(s *blockdoc.Shard) {
+			for i := range s.Outcomes {
+				s.Outcomes[i].ReceiptIDs = []primitives.Hash{s.Outcomes[i].ID, s.Outcomes[i].ID}
+			}
+		}), ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			n := askAll(t, lonely(t, newAltered(t, h, x.alter)), h)
+			if x.errors != "" && (n[x.errors] > 0 || n["errors of "+x.errors] == 0) {
+				t.Errorf("%v", n)
+			}
+			if x.name == "unaltered" && (n["blocks"] == 0 || n["transactions"] == 0 || n["errors of chunks"] > 0 || n["errors of receipts"] > 0) {
+				t.Errorf("%v", n)
+			}
+		})
+	}
+}
+
+// shortChain makes a short chain, and returns the StreamerMessages of its blocks.
+func shortChain(t *testing.T) (r *lookupChain, texts [][]byte) {
+	t.Helper()
+	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, course := congestedChain(3, 12, v)
+	c, err := workload.OpenChain(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	r = newLookupChain(t, c, course, map[string]int{})
+	r.run(course.Blocks)
+	r.back = New(Options{Engine: c.Engine, Genesis: &genesis.Config{}, Now: time.Now})
+	for _, b := range r.gather().canonical {
+		text, err := r.back.StreamerMessage(view.BlockRef{Kind: view.RefHash, Hash: b.entry.Hash})
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	return r, texts
+}
+
+// failing is a History whose index is damaged.
+type failing struct{ *documents }
+
+var errFailing = errors.New("damaged")
+
+func (failing) BlockHeight(primitives.Hash) (primitives.Height, bool, error) {
+	return 0, false, errFailing
+}
+func (failing) Chunk(primitives.Hash) (p history.Place, ok bool, err error) {
+	return p, false, errFailing
+}
+func (failing) Transaction(primitives.Hash) (p history.Place, ok bool, err error) {
+	return p, false, errFailing
+}
+func (failing) Receipt(primitives.Hash) (p history.Place, ok bool, err error) {
+	return p, false, errFailing
+}
+
+// TestDamagedHistoryLeavesTheChainReadable: if the index of the history cannot be read, the node's own
+// blocks, chunks and transactions are served. What may be in the history is an error, not unknown.
+func TestDamagedHistoryLeavesTheChainReadable(t *testing.T) {
+	r, texts := shortChain(t)
+	b := New(Options{Engine: r.chain.Engine, Genesis: &genesis.Config{}, Now: time.Now, History: failing{newDocuments(t, texts)}, Submit: noWaits{}})
+	head := r.chain.Engine.Head()
+	if _, _, err := b.Block(t.Context(), view.BlockRef{Kind: view.RefHash, Hash: head.Hash}); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := b.Chunk(t.Context(), view.ChunkRef{ByHash: true, Hash: head.Block.Body.Chunks[0].ChunkHash()}); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Tx(t.Context(), &view.GetTx{Hash: head.Hash}); !errors.Is(err, errNoWaits) {
+		t.Errorf("a transaction is looked up in the history only: %v", err)
+	}
+	none := primitives.HashBytes([]byte("none"))
+	_, _, err1 := b.Block(t.Context(), view.BlockRef{Kind: view.RefHash, Hash: none})
+	_, _, err2 := b.Chunk(t.Context(), view.ChunkRef{ByHash: true, Hash: none})
+	_, err3 := b.Receipt(t.Context(), none)
+	for i, err := range []error{err1, err2, err3} {
+		if !errors.Is(err, errFailing) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+// noWaits is a Submitter that waits for nothing.
+type noWaits struct{ Submitter }
+
+var errNoWaits = errors.New("no waits")
+
+func (noWaits) Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error) { return nil, errNoWaits }

@@ -39,7 +39,7 @@ func (b *Backend) CongestionLevel(ctx context.Context, r view.ChunkRef) (float64
 	unknown := errors.Is(err, epoch.ErrEpochOutOfBounds) || err == nil && !v.Supported() && !v.GenesisOnly()
 	switch {
 	case b.History != nil && unknown:
-		return olderCongestion(&chunk.Header)
+		return olderCongestion(&chunk.Header, v.Numbering)
 	case err != nil:
 		return 0, err
 	}
@@ -55,8 +55,12 @@ func (b *Backend) CongestionLevel(ctx context.Context, r view.ChunkRef) (float64
 // 73 a shard was congested by 20 Pgas of delayed receipts (nearcore
 // core/parameters/res/runtime_configs/73.yaml). The chunk headers of 68 to 73 have the same form. If
 // their versions lead to different levels, the error is ErrUnknownChunk.
-func olderCongestion(h *primitives.ChunkHeader) (float64, error) {
-	config := parameters.MustGet(parameters.Version{Protocol: parameters.OldestProtocol}).CongestionControl
+func olderCongestion(h *primitives.ChunkHeader, n primitives.Numbering) (float64, error) {
+	runtime, err := parameters.Get(parameters.Version{Protocol: parameters.OldestProtocol, Numbering: n})
+	if err != nil {
+		return 0, err
+	}
+	config := runtime.CongestionControl // a copy
 	c := congestion.Control{Config: &config, Info: h.CongestionInfo}
 	level := c.Level()
 	if config.MaxCongestionIncomingGas = 20_000_000_000_000_000; h.Version == primitives.ChunkInnerV3 && c.Level() != level {

@@ -427,6 +427,9 @@ func (h *Daemon) openBackend(o *Options, undo *[]func()) {
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Control: sandboxControl{&h.Instance},
 		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})
+	if h.history != nil {
+		h.back.History = h.history
+	}
 	switch {
 	case h.front != nil:
 		h.back.Network = h.front

@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -155,6 +157,7 @@ func TestArchiveImportsItsHistory(t *testing.T) {
 	if b.imports != nil {
 		t.Error("a job without a feed")
 	}
+	sameReplies(t, a, b, first)
 	stop(t, b)
 
 	// Damage does not keep the node from its own blocks.
@@ -197,4 +200,60 @@ func TestArchiveImportsItsHistory(t *testing.T) {
 			t.Errorf("no %q in the log", want)
 		}
 	}
+}
+
+// sameReplies checks that two nodes give the same replies about the blocks up to a height.
+func sameReplies(t *testing.T, a, b *Daemon, top primitives.Height) {
+	t.Helper()
+	replies := 0
+	same := func(method string, params map[string]any) {
+		t.Helper()
+		want, got := rawReply(t, a, method, params), rawReply(t, b, method, params)
+		if replies++; !bytes.Equal(want, got) || bytes.Contains(want, []byte(`"error":{`)) {
+			t.Errorf("%s %v\n%.1000s\nwant\n%.1000s", method, params, got, want)
+		}
+	}
+	for h := primitives.Height(1); h <= top; h++ {
+		same("block", map[string]any{"block_id": h})
+		same("block", map[string]any{"block_id": hashAt(t, a, h)})
+		same("gas_price", map[string]any{"block_id": h})
+		d, err := b.history.Document(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range d.Shards {
+			s := &d.Shards[i]
+			same("chunk", map[string]any{"block_id": h, "shard_id": s.ID})
+			for j := range s.Outcomes {
+				id := s.Outcomes[j].ID.String()
+				if j < len(s.Transactions) {
+					same("tx", map[string]any{"tx_hash": id, "sender_account_id": s.Transactions[j].SignerID, "wait_until": "FINAL"})
+					same("EXPERIMENTAL_tx_status", map[string]any{"tx_hash": id, "sender_account_id": s.Transactions[j].SignerID})
+				} else {
+					same("EXPERIMENTAL_receipt", map[string]any{"receipt_id": id})
+				}
+			}
+		}
+	}
+	if replies < 500 {
+		t.Errorf("only %d replies", replies)
+	}
+}
+
+func rawReply(t *testing.T, h *Daemon, method string, params map[string]any) []byte {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.Post("http://"+h.Addr.String(), "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
