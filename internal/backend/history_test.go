@@ -654,3 +654,19 @@ type noWaits struct{ Submitter }
 var errNoWaits = errors.New("no waits")
 
 func (noWaits) Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error) { return nil, errNoWaits }
+
+// TestOwnTransactionsAreNotLookedUpInHistory: what the node has executed itself comes from its own store,
+// although a history names the same id. Nothing proves some ids of a history.
+func TestOwnTransactionsAreNotLookedUpInHistory(t *testing.T) {
+	r, texts := shortChain(t)
+	h := newDocuments(t, texts)
+	if len(h.txs) == 0 {
+		t.Fatal("the chain has no transaction")
+	}
+	b := New(Options{Engine: r.chain.Engine, Genesis: &genesis.Config{}, Now: time.Now, History: h, Submit: noWaits{}})
+	for id := range h.txs {
+		if _, err := b.Tx(t.Context(), &view.GetTx{Hash: id}); !errors.Is(err, errNoWaits) {
+			t.Errorf("%v: %v", id, err)
+		}
+	}
+}

@@ -137,22 +137,27 @@ func (w *olderWalk) Outcome(id primitives.Hash) (out view.OutcomeProof, ok bool)
 	return out, ok
 }
 
-// outcome looks an outcome up in the history, and then in the node's own store.
+// hasOutcome returns whether the node's own store has the outcome of a transaction or receipt. Some ids
+// in a history are proven by no block (blockfeed.HistoryCheck): such an id must not hide what the node
+// has executed.
+func (b *Backend) hasOutcome(id primitives.Hash) bool {
+	_, _, err := b.Engine.Transactions().Outcome(id)
+	return err == nil
+}
+
+// outcome looks an outcome up in the node's own store, and then in the history.
 func (w *olderWalk) outcome(id primitives.Hash) (out view.OutcomeProof, ok bool, err error) {
+	own, place, err := w.b.Engine.Transactions().Outcome(id)
+	if !errors.Is(err, engine.ErrUnknown) && !gone(err) {
+		return own, err == nil && place.Block.Ref().Height <= w.head, err
+	}
 	find := w.b.History.Receipt
 	if id == w.first {
 		find = w.b.History.Transaction
 	}
 	at, ok, err := find(id)
-	if err != nil {
+	if err != nil || !ok {
 		return out, false, err
-	}
-	if !ok {
-		o, place, err := w.b.Engine.Transactions().Outcome(id)
-		if errors.Is(err, engine.ErrUnknown) || gone(err) {
-			return out, false, nil
-		}
-		return o, err == nil && place.Block.Ref().Height <= w.head, err
 	}
 	d, err := w.document(at.Height)
 	if err != nil {

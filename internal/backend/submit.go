@@ -46,7 +46,7 @@ func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcom
 
 // Tx waits until a transaction has reached the requested status.
 func (b *Backend) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	if b.History != nil {
+	if b.History != nil && !b.hasOutcome(r.Hash) {
 		if out, ok, err := b.olderTx(ctx, r); ok {
 			return out, err
 		}

@@ -5,7 +5,7 @@
 //	state   a folder: log/ (segments of records, one a block), index/ (goleveldb)
 //	units   heights in blocks, sizes in bytes
 //	bound   memory: two blocks that are written, Options.CacheBytes of decoded documents, maxDecoders
-//	        documents that are being decoded, 13 MiB of the index; files: one segment that is
+//	        documents that are being decoded, 42 MiB of the index; files: one segment that is
 //	        written, maxDecoders that are read and maxTables tables; disk: all blocks, see Stats
 //	errors  ErrNone: no such block; storage.ErrLocked, ErrForeign, ErrFormat, ErrDamaged: the folder
 //	        cannot be used; storage.ErrFull: no room; storage.ErrOrder: not the next block

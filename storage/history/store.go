@@ -180,8 +180,8 @@ func (s *Store) open() (err error) {
 		}
 	}()
 	db, err := leveldb.Open(files, &opt.Options{
-		ReadOnly: s.o.ReadOnly, Filter: filter.NewBloomFilter(10), WriteBuffer: 4 << 20, BlockCacheCapacity: 8 << 20,
-		OpenFilesCacheCapacity: maxTables, CompactionTableSize: 8 << 20, DisableSeeksCompaction: true,
+		ReadOnly: s.o.ReadOnly, Filter: filter.NewBloomFilter(10), WriteBuffer: 16 << 20, BlockCacheCapacity: 8 << 20,
+		OpenFilesCacheCapacity: maxTables, CompactionTableSize: 32 << 20, DisableSeeksCompaction: true,
 		// With it, a batch that is larger than the write buffer stays one record of the journal.
 		DisableLargeBatchTransaction: true,
 	})
