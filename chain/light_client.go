@@ -89,7 +89,10 @@ func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 	case l.Lite.EpochID:
 	case l.Lite.NextEpochID:
 		if bps = l.NextBPs; b.NextBPs == nil {
-			return nil, fmt.Errorf("chain: the light client block enters epoch %s but lacks next_bps, the block producers after that epoch", b.InnerLite.EpochID)
+			return nil, fmt.Errorf(
+				"chain: the light client block enters epoch %s but lacks next_bps, the block producers after that epoch",
+				b.InnerLite.EpochID,
+			)
 		}
 	default:
 		return nil, fmt.Errorf("chain: the light client block has epoch %s, must be %s or %s", b.InnerLite.EpochID,
@@ -115,7 +118,10 @@ func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 	next := &LightClientHead{Lite: b.InnerLite, BPs: bps, NextBPs: l.NextBPs}
 	if b.NextBPs != nil {
 		if primitives.BlockProducersHash(b.NextBPs) != b.InnerLite.NextBPHash {
-			return nil, fmt.Errorf("chain: next_bps of the light client block do not have the hash that its header states, %s", b.InnerLite.NextBPHash)
+			return nil, fmt.Errorf(
+				"chain: next_bps of the light client block do not have the hash that its header states, %s",
+				b.InnerLite.NextBPHash,
+			)
 		}
 		next.NextBPs = b.NextBPs
 	}

@@ -29,7 +29,8 @@ var (
 
 	optimisticTime = &metrics.Family{Name: "near_optimistic_block_processing_time", Kind: metrics.Histogram, Per: perSecond, Bounds: delayBounds,
 		Help: "Time taken to process optimistic blocks successfully, from when a block is ready to be processed till when the processing is finished. " +
-			"Measures only the time taken by the successful attempts of block processing"}
+			"Measures only the time taken by the successful attempts of block processing",
+	}
 	optimisticReadyGap = &metrics.Family{Name: "near_optimistic_block_readiness_gap", Kind: metrics.Histogram, Per: perSecond,
 		Bounds: metrics.TwoSided(delayBounds), Help: "Gap between the optimistic block readiness and receiving full block"}
 	optimisticDoneGap = &metrics.Family{Name: "near_optimistic_block_processed_gap", Kind: metrics.Histogram, Per: perSecond,
@@ -59,7 +60,8 @@ var (
 		Bounds: metrics.Linear(0, 0.005, 20), Help: "Partial state witness generation from encoded state witness time in seconds"}
 	partialLastPart = &metrics.Family{Name: "near_partial_witness_time_to_last_part", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
 		Bounds: fineBounds,
-		Help:   "Time taken from receiving first partial witness part to receiving enough parts to decode the state witness"}
+		Help:   "Time taken from receiving first partial witness part to receiving enough parts to decode the state witness",
+	}
 	partialCacheSize = &metrics.Family{Name: "near_partial_witness_cache_size", Kind: metrics.Gauge, Labels: byShard,
 		Help: "Total size in bytes of all currently cached witness parts for a given shard"}
 	deploysLastPart = &metrics.Family{Name: "near_partial_contract_deploys_time_to_last_part", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
@@ -94,7 +96,8 @@ var (
 			Help:   "Time taken from receiving the chunk header to receiving the last owned chunk part for completing the chunk"},
 		chunkparts.Receipts: {Name: "near_partial_chunk_time_to_last_receipt_part_seconds", Kind: metrics.Histogram, Labels: byShard, Per: 1000,
 			Bounds: metrics.Exponential(0.001, 2, 9),
-			Help:   "Time taken from receiving the chunk header to receiving the last needed receipt for completing the chunk"},
+			Help:   "Time taken from receiving the chunk header to receiving the last needed receipt for completing the chunk",
+		},
 		chunkparts.Decodable: {Name: "near_partial_chunk_time_to_reconstruct_seconds", Kind: metrics.Histogram, Labels: byShard, Per: 1000,
 			Bounds: metrics.Exponential(0.001, 2, 9),
 			Help:   "Time taken from receiving the chunk header to having enough parts to reconstruct the chunk"},

@@ -38,7 +38,9 @@ func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, erro
 
 // ErrGenesisOnly means that a chain has no block but its genesis, whose protocol version cannot be
 // executed. The chain continues by state sync.
-var ErrGenesisOnly = errors.New("engine: the node has only the genesis block so far and has to sync the state of a later block from its peers")
+var ErrGenesisOnly = errors.New(
+	"engine: the node has only the genesis block so far and has to sync the state of a later block from its peers",
+)
 
 // GenesisOnly returns whether the chain has no block but its genesis, whose protocol version cannot
 // be executed (parameters.Version.GenesisOnly). Safe for concurrent use.

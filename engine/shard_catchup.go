@@ -100,8 +100,12 @@ func (e *Engine) CatchUpShard(
 	}
 	j.at = ref(at)
 	if left, ok := e.store.UntrackedAt(j.id); ok && j.at.Height <= left {
-		return nil, fmt.Errorf("%w: catchup of shard %d: this node tracked the shard up to block %d, so the sync point must be a later block",
-			ErrNotYet, j.id, left)
+		return nil, fmt.Errorf(
+			"%w: catchup of shard %d: this node tracked the shard up to block %d, so the sync point must be a later block",
+			ErrNotYet,
+			j.id,
+			left,
+		)
 	}
 	if err := j.gather(at, before); err != nil {
 		return nil, err

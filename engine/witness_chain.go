@@ -179,8 +179,14 @@ func (e *Engine) CodeOf(
 		return nil, err
 	}
 	if at != (primitives.TransitionKey{Block: s.last.Hash, ShardID: s.shard}) {
-		return nil, fmt.Errorf("%w: the request names shard %d in block %v, expected shard %d in block %v, the chunk's main transition", partialwitness.ErrContracts,
-			at.ShardID, at.Block, s.shard, s.last.Hash)
+		return nil, fmt.Errorf(
+			"%w: the request names shard %d in block %v, expected shard %d in block %v, the chunk's main transition",
+			partialwitness.ErrContracts,
+			at.ShardID,
+			at.Block,
+			s.shard,
+			s.last.Hash,
+		)
 	}
 	main, _, err := e.Transitions(prev.Hash, k.ShardID)
 	if err != nil {

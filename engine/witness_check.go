@@ -198,7 +198,10 @@ func (v *WitnessChecker) checkForm(w *primitives.ChunkStateWitness) (*span, []*p
 func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt, error) {
 	if s.genesis() {
 		if len(proofs) > 0 {
-			return nil, bad("the witness has %d receipt proofs, must have 0: the shard's previous chunk is that of the genesis", len(proofs))
+			return nil, bad(
+				"the witness has %d receipt proofs, must have 0: the shard's previous chunk is that of the genesis",
+				len(proofs),
+			)
 		}
 		return nil, nil
 	}

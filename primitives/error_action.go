@@ -95,8 +95,14 @@ var actionErrorRows = []errRow[ActionErrorKind]{
 	ActionInsufficientStake: {name: "InsufficientStake", order: "021", fields: func(e *ActionErrorKind) []errField {
 		return []errField{{"account_id", &e.AccountID}, {"minimum_stake", &e.MinimumStake}, {"stake", &e.Stake}}
 	}},
-	ActionFunctionCallError:                  {name: "FunctionCallError", inner: func(e *ActionErrorKind) any { return pointee(&e.FunctionCall) }},
-	ActionNewReceiptValidationError:          {name: "NewReceiptValidationError", inner: func(e *ActionErrorKind) any { return pointee(&e.Receipt) }},
+	ActionFunctionCallError: {
+		name:  "FunctionCallError",
+		inner: func(e *ActionErrorKind) any { return pointee(&e.FunctionCall) },
+	},
+	ActionNewReceiptValidationError: {
+		name:  "NewReceiptValidationError",
+		inner: func(e *ActionErrorKind) any { return pointee(&e.Receipt) },
+	},
 	ActionOnlyImplicitAccountCreationAllowed: {name: "OnlyImplicitAccountCreationAllowed", fields: (*ActionErrorKind).account},
 	ActionDeleteAccountWithLargeState:        {name: "DeleteAccountWithLargeState", fields: (*ActionErrorKind).account},
 	ActionDelegateInvalidSignature:           {name: "DelegateActionInvalidSignature"},

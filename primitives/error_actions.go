@@ -82,8 +82,14 @@ var actionsValidationRows = []errRow[ActionsValidationError]{
 	ActionsContractSizeExceeded: {name: "ContractSizeExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.Limit}, {"size", &e.Size}}
 	}},
-	ActionsFunctionCallMethodNameLengthExceeded: {name: "FunctionCallMethodNameLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
-	ActionsFunctionCallArgumentsLengthExceeded:  {name: "FunctionCallArgumentsLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsFunctionCallMethodNameLengthExceeded: {
+		name:   "FunctionCallMethodNameLengthExceeded",
+		fields: (*ActionsValidationError).lengthLimit,
+	},
+	ActionsFunctionCallArgumentsLengthExceeded: {
+		name:   "FunctionCallArgumentsLengthExceeded",
+		fields: (*ActionsValidationError).lengthLimit,
+	},
 	ActionsUnsuitableStakingKey: {name: "UnsuitableStakingKey", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"public_key", &e.PublicKey}}
 	}},

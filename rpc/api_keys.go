@@ -58,7 +58,10 @@ type apiKey struct {
 type APIKeyError struct{ Text string }
 
 func (e *APIKeyError) Error() string {
-	return fmt.Sprintf("%q is no API key: KEY, or KEY:REQUESTS_PER_SECOND, the key of letters, digits, - and _, and no method's or endpoint's name", clipTo(e.Text, maxEcho))
+	return fmt.Sprintf(
+		"%q is no API key: KEY, or KEY:REQUESTS_PER_SECOND, the key of letters, digits, - and _, and no method's or endpoint's name",
+		clipTo(e.Text, maxEcho),
+	)
 }
 
 // parseAPIKeys parses troupe.rpc.api_keys.
@@ -77,7 +80,8 @@ func parseAPIKeys(list []string) (map[string]*apiKey, error) {
 		plain := name != "" && strings.IndexFunc(name, func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 		}) < 0
-		if !plain || byName[name] != nil || endpoints["/"+name] != nil || "/"+name == socketPath || "/"+name+"/" == worldPath || out[name] != nil {
+		if !plain || byName[name] != nil || endpoints["/"+name] != nil || "/"+name == socketPath || "/"+name+"/" == worldPath ||
+			out[name] != nil {
 			return nil, &APIKeyError{text}
 		}
 		out[name] = k
@@ -122,7 +126,10 @@ func (x *exchange) checkRates() *failure {
 		return x.tooMany(limits.MaxAddressRate, busy(limits.MaxAddressRate))
 	}
 	if k := x.key; k != nil && k.perSecond > 0 && !k.rate.take(time.Now(), k.perSecond) {
-		return x.tooMany(limits.MaxAddressRate, internal(reachedLimits, fmt.Errorf("%w: the rate of the API key (troupe.rpc.api_keys)", errBusy)).(*failure))
+		return x.tooMany(
+			limits.MaxAddressRate,
+			internal(reachedLimits, fmt.Errorf("%w: the rate of the API key (troupe.rpc.api_keys)", errBusy)).(*failure),
+		)
 	}
 	return nil
 }

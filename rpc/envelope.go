@@ -325,7 +325,8 @@ func (s *Server) disabled(r *route) bool {
 	if r.name == indexerBlock.Name {
 		return s.opts.IndexerRequests == 0
 	}
-	return r.sandbox && s.opts.NoSandbox || r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
+	return r.sandbox && s.opts.NoSandbox ||
+		r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
 }
 
 // belowHead returns whether an object of parameters names a height below the head. If that height

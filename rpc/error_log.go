@@ -43,7 +43,8 @@ func (t *errorLog) admit(now time.Time) (unsaid int, ok bool) {
 // logError logs an INTERNAL_ERROR with the data to reproduce it. logError does not log failures
 // that the client or the node's own shutdown caused.
 func (x *exchange) logError(r *request, f *failure) {
-	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || errors.Is(f.cause, errStopping) || x.ctx.Err() != nil {
+	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || errors.Is(f.cause, errStopping) ||
+		x.ctx.Err() != nil {
 		return
 	}
 	unsaid, ok := x.errorLog.admit(time.Now())

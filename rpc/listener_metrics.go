@@ -72,8 +72,11 @@ func (s *Server) appendLimits(b []byte) []byte {
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting_bytes", "gauge", "What these are made of, each text once; at most 32 MiB"), "troupe_rpc_replies_waiting_bytes %d\n", texts)
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_opened_total", "counter", "Connections that were let in"),
 		"troupe_rpc_connections_opened_total %d\n", s.limiter.opened.Load())
-	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_failed_total", "counter", "Connections that the system could not give: too many open files"),
-		"troupe_rpc_connections_failed_total %d\n", s.limiter.failed.Load())
+	b = fmt.Appendf(
+		appendHead(b, "troupe_rpc_connections_failed_total", "counter", "Connections that the system could not give: too many open files"),
+		"troupe_rpc_connections_failed_total %d\n",
+		s.limiter.failed.Load(),
+	)
 	return fmt.Appendf(appendHead(b, "troupe_rpc_connections_evicted_total", "counter", "Idle connections that gave way to new ones"),
 		"troupe_rpc_connections_evicted_total %d\n", s.limiter.evicted.Load())
 }

@@ -48,11 +48,14 @@ For a height up to 10 above the head, the request waits for the block. The same 
 	Handle: func(c *call, b []byte, q *documentQuery) ([]byte, error) {
 		at, err := c.node.AwaitHeight(expired, q.final, q.height)
 		if q.height > at && q.height-at > farAhead {
-			return b, TooFarAhead.because("the chain is at "+strconv.FormatUint(uint64(at), 10)+", and at most 10 heights more are waited for",
-				strconv.AppendUint([]byte(`"height":`), uint64(at), 10))
+			return b, TooFarAhead.because(
+				"the chain is at "+strconv.FormatUint(uint64(at), 10)+", and at most 10 heights more are waited for",
+				strconv.AppendUint([]byte(`"height":`), uint64(at), 10),
+			)
 		}
 		if err != nil {
-			if _, err = c.node.AwaitHeight(c.ctx, q.final, q.height); errors.Is(err, context.DeadlineExceeded) || errors.Is(err, view.ErrTimeout) {
+			if _, err = c.node.AwaitHeight(c.ctx, q.final, q.height); errors.Is(err, context.DeadlineExceeded) ||
+				errors.Is(err, view.ErrTimeout) {
 				return b, Timeout.because("the block has not come in time", nil)
 			}
 		}

@@ -70,7 +70,8 @@ func (d *connLimiter) awaitMemory(ctx context.Context, c *conn, of *client, n in
 		r.mu.Unlock()
 		return full
 	}
-	if most, holds := of.most(d.live.Load().AddressInFlight); holds && n > most || n > int64(min(d.limits.InFlight, 1<<62)) || !r.hold(shown, 2*n) {
+	if most, holds := of.most(d.live.Load().AddressInFlight); holds && n > most || n > int64(min(d.limits.InFlight, 1<<62)) ||
+		!r.hold(shown, 2*n) {
 		r.mu.Unlock() // the reply exceeds a limit by itself, or the queue is full
 		return c.take(of, n)
 	}

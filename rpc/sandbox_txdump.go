@@ -105,7 +105,8 @@ func readDeeds(v val) ([]view.Deed, error) {
 					d.Status = bytes.Clone(v.raw())
 				}
 				return nil
-			}})
+			}},
+		)
 		d.Gas, d.Nodes = primitives.Gas(gas), primitives.Gas(nodes)
 		return d, err
 	})

@@ -183,7 +183,10 @@ func parseSubscription(v val) (q view.Subscription, err error) {
 	case view.TopicTransactions:
 		q.Finality = view.RefOptimistic
 		if _, byHash := v.get("tx_hashes"); byHash {
-			fields = append(fields, field{"tx_hashes", false, into(&q.Hashes, func(x val) ([]primitives.Hash, error) { return readList(x, readHash) })})
+			fields = append(
+				fields,
+				field{"tx_hashes", false, into(&q.Hashes, func(x val) ([]primitives.Hash, error) { return readList(x, readHash) })},
+			)
 		} else {
 			fields = append(fields, account)
 		}

@@ -160,7 +160,10 @@ func (s *Server) enter(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 func (s *Server) noWorld(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	ctx.SetStatusCode(http.StatusNotFound)
-	text := fmt.Sprintf("there is no such world as %s: it was dropped, or has ended because no request came for long", clipTo(string(ctx.Path()), maxEcho))
+	text := fmt.Sprintf(
+		"there is no such world as %s: it was dropped, or has ended because no request came for long",
+		clipTo(string(ctx.Path()), maxEcho),
+	)
 	if !ctx.IsPost() {
 		ctx.SetContentType(textType)
 		ctx.SetBodyString(text + "\n")

@@ -149,7 +149,8 @@ func (o *outbox) whenRoom(f func()) {
 }
 
 func (o *outbox) roomy() bool {
-	return o.count == 0 || o.count <= o.maxMessages/2 && o.bytes <= o.maxBytes/2 && (o.bytes <= smallReply/2 || o.queued.Load() <= o.maxQueued/2)
+	return o.count == 0 ||
+		o.count <= o.maxMessages/2 && o.bytes <= o.maxBytes/2 && (o.bytes <= smallReply/2 || o.queued.Load() <= o.maxQueued/2)
 }
 
 // flush waits until everything has been sent, at most for most.

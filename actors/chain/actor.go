@@ -130,7 +130,9 @@ type stored struct{}
 // New returns the actor.
 func New(o Options) *Actor {
 	a := &Actor{o: o}
-	a.blocks = importer.New(importer.Options{Engine: o.Engine, Emit: a.emit, Tip: o.Tip, Final: o.Final, Counters: o.Counters, Measured: o.Measured})
+	a.blocks = importer.New(
+		importer.Options{Engine: o.Engine, Emit: a.emit, Tip: o.Tip, Final: o.Final, Counters: o.Counters, Measured: o.Measured},
+	)
 	if a.o.Clock == nil {
 		a.o.Clock = func() uint64 { return 0 }
 	}

@@ -46,8 +46,12 @@ func (n *Node) actorMetrics(b []byte) []byte {
 		func(s *system.Sample) string { return whole(s.Mailbox) })
 	family("troupe_actor_mailbox_oldest_seconds", "gauge", "Age of the oldest message in the mailbox",
 		func(s *system.Sample) string { return seconds(s.Oldest) })
-	family("troupe_actor_busy_with_one_seconds", "gauge", "Time since the handling of the current message began; 0: no message is being handled",
-		func(s *system.Sample) string { return seconds(s.Since) })
+	family(
+		"troupe_actor_busy_with_one_seconds",
+		"gauge",
+		"Time since the handling of the current message began; 0: no message is being handled",
+		func(s *system.Sample) string { return seconds(s.Since) },
+	)
 	family("troupe_actor_busy_seconds_total", "counter", "Time spent on handling messages, including current ones",
 		func(s *system.Sample) string { return seconds(s.Busy) })
 	family("troupe_actor_restarts_total", "counter", "Restarts of actors after a failure",

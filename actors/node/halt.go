@@ -45,7 +45,10 @@ type HaltedError struct {
 // Error returns the text for clients.
 func (e *HaltedError) Error() string {
 	if e.Full && e.Actor == "" {
-		return fmt.Sprintf("the disk is full: the node takes no blocks and no transactions until there is room, then it goes on by itself: %s", e.Reason)
+		return fmt.Sprintf(
+			"the disk is full: the node takes no blocks and no transactions until there is room, then it goes on by itself: %s",
+			e.Reason,
+		)
 	}
 	if e.Height == 0 {
 		return fmt.Sprintf("the node has halted and takes no blocks until it is restarted: %s failed: %s", e.Actor, e.Reason)

@@ -74,7 +74,9 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 	}
 	n.rollbacks.restores = nil
 	for _, t := range n.shards.set.Load().list {
-		r := system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head})
+		r := system.NewRequest[messages.RestorePool, messages.PoolRestored](
+			messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head},
+		)
 		n.rollbacks.restores = append(n.rollbacks.restores, r)
 		n.tell(t.mempool, r)
 	}

@@ -95,8 +95,12 @@ func OpenJournal(path string) (_ *Journal, err error) {
 }
 
 func errUnreadable(path string) error {
-	return fmt.Errorf("%s.0 and %s.1: neither can be read, so what this validator has signed is unknown: restore a copy of them; without one, "+
-		"remove them when the chain is some epochs on", path, path)
+	return fmt.Errorf(
+		"%s.0 and %s.1: neither can be read, so what this validator has signed is unknown: restore a copy of them; without one, "+
+			"remove them when the chain is some epochs on",
+		path,
+		path,
+	)
 }
 
 // readSlot reads a slot. A seq of 0 means that the slot contains no complete row. size is the

@@ -47,8 +47,13 @@ func (d *Document) Check(k Known) (*Report, error) {
 	if err := d.checkBlock(); err != nil {
 		return nil, err
 	}
-	r := &Report{Outcomes: map[primitives.ShardID]primitives.Hash{}, Complete: map[primitives.ShardID]bool{}, Whole: map[primitives.ShardID]bool{},
-		Transactions: map[primitives.ShardID]bool{}, Receipts: map[primitives.ShardID]bool{}}
+	r := &Report{
+		Outcomes:     map[primitives.ShardID]primitives.Hash{},
+		Complete:     map[primitives.ShardID]bool{},
+		Whole:        map[primitives.ShardID]bool{},
+		Transactions: map[primitives.ShardID]bool{},
+		Receipts:     map[primitives.ShardID]bool{},
+	}
 	chunks, at := d.Block.Body.Chunks, 0
 	for i := range d.Shards {
 		s := &d.Shards[i]

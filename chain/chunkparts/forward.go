@@ -32,7 +32,8 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 			return err
 		}
 		maker = producer.AccountID
-		if seen := e != nil && e.signed && e.header.Signature == f.Signature; !seen && !p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
+		if seen := e != nil && e.signed && e.header.Signature == f.Signature; !seen &&
+			!p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
 			return fmt.Errorf("%w: expected %s", ErrSignature, producer.AccountID)
 		}
 	} else if maker, err = p.verifyLikelySigner(f.ChunkHash, f.Signature, f.ShardID, f.HeightCreated, true); err != nil {

@@ -27,7 +27,8 @@ func (p *Pool) reassemble(e *entry, layout primitives.ShardLayout) *primitives.C
 	h, tree := e.header, primitives.NewMerkleTree(leaves)
 	raw := slices.Concat(parts[:p.rs.DataParts()]...)
 	c := &primitives.Chunk{Hash: e.hash, Header: *h}
-	if tree.Root() != h.EncodedMerkleRoot || h.EncodedLength > uint64(len(raw)) || borsh.UnmarshalWithin(raw[:h.EncodedLength], &c.ChunkBody, borsh.RoomFor(len(raw))) != nil {
+	if tree.Root() != h.EncodedMerkleRoot || h.EncodedLength > uint64(len(raw)) ||
+		borsh.UnmarshalWithin(raw[:h.EncodedLength], &c.ChunkBody, borsh.RoomFor(len(raw))) != nil {
 		return nil
 	}
 	outgoing, proofs := chain.ProveOutgoing(h.ShardID, c.PrevOutgoingReceipts, layout)

@@ -58,7 +58,10 @@ func (c *Config) check() error {
 	case c.EpochLength == 0:
 		return fmt.Errorf("%w: epoch_length is 0, must be at least 1", ErrConfig)
 	case c.NumBlockProducerSeats == 0 || c.NumChunkProducerSeats == 0 || c.NumChunkValidatorSeats == 0:
-		return fmt.Errorf("%w: a number of validator seats (block producers, chunk producers or chunk validators) is 0, must be at least 1", ErrConfig)
+		return fmt.Errorf(
+			"%w: a number of validator seats (block producers, chunk producers or chunk validators) is 0, must be at least 1",
+			ErrConfig,
+		)
 	case c.MinimumStakeDivisor == 0:
 		return fmt.Errorf("%w: minimum_stake_divisor is 0, must be at least 1", ErrConfig)
 	case c.MinimumValidatorsPerShard == 0:

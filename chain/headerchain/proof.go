@@ -149,7 +149,10 @@ func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.Vali
 		}
 	}
 	if h := p.Current.First.EpochSyncDataHash; h == nil || *h != p.Last.hash() {
-		return fmt.Errorf("%w: the data of the previous epoch do not have the hash in the header of the current epoch's first block", ErrProof)
+		return fmt.Errorf(
+			"%w: the data of the previous epoch do not have the hash in the header of the current epoch's first block",
+			ErrProof,
+		)
 	}
 	return p.Current.verify(p.Epochs[len(p.Epochs)-1].Final)
 }
@@ -158,8 +161,12 @@ func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.Vali
 // Final.
 func (e *ProvenEpoch) endorsed(verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(e.Endorsements) != len(e.Producers) || e.Final.Height+1 == 0 {
-		return fmt.Errorf("the final block at height %d has %d endorsements, must have one entry for each of %d block producers", e.Final.Height,
-			len(e.Endorsements), len(e.Producers))
+		return fmt.Errorf(
+			"the final block at height %d has %d endorsements, must have one entry for each of %d block producers",
+			e.Final.Height,
+			len(e.Endorsements),
+			len(e.Producers),
+		)
 	}
 	inner := primitives.ApprovalInner{Endorsement: e.Final.Hash()}
 	signed := inner.SignedBytes(e.Final.Height + 1)
@@ -194,7 +201,10 @@ func (c *CurrentEpoch) verify(final *primitives.BlockHeader) error {
 	case !c.Path.Verify(final.BlockMerkleRoot, h.Hash()):
 		return fmt.Errorf("%w: the current epoch's first block is not proven to be an ancestor of the final block", ErrProof)
 	case c.Tree.Size()+1 == 0, c.Tree.Size()+1 != h.BlockOrdinal, c.Tree.Root() != h.BlockMerkleRoot:
-		return fmt.Errorf("%w: the block Merkle tree does not have the size and root in the header of the current epoch's first block", ErrProof)
+		return fmt.Errorf(
+			"%w: the block Merkle tree does not have the size and root in the header of the current epoch's first block",
+			ErrProof,
+		)
 	case h.PrevHash != c.Prev.Hash(), c.Prev.PrevHash != c.PrevPrev.Hash():
 		return fmt.Errorf("%w: the proof's two headers before the first block are not its parent and grandparent", ErrProof)
 	}
@@ -243,8 +253,13 @@ func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 // not accept such a proof either.
 func (c *Chain) isOld(p *EpochProof) error {
 	if len(p.Epochs) < 2 || p.Current.First.Height <= c.head.Header.Height {
-		return fmt.Errorf("%w: the epoch sync proof has %d epochs, must have at least 2, and begins at height %d, must be above %d", ErrOld, len(p.Epochs),
-			p.Current.First.Height, c.head.Header.Height)
+		return fmt.Errorf(
+			"%w: the epoch sync proof has %d epochs, must have at least 2, and begins at height %d, must be above %d",
+			ErrOld,
+			len(p.Epochs),
+			p.Current.First.Height,
+			c.head.Header.Height,
+		)
 	}
 	return nil
 }

@@ -87,7 +87,10 @@ func (t *Tracker) distribute(m *Made) (out Out, err error) {
 // deployReceivers returns the validators that receive deployed code: all validators of the epoch
 // that do not produce chunks of the shard, sorted by account id. Each of the first `owners` of
 // these validators owns one part.
-func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitives.AccountID) (all []primitives.AccountID, owners int, err error) {
+func (t *Tracker) deployReceivers(
+	key primitives.ChunkKey,
+	producers []primitives.AccountID,
+) (all []primitives.AccountID, owners int, err error) {
 	validators, err := t.chain.AllValidators(key.EpochID)
 	if err != nil {
 		return nil, 0, err

@@ -135,7 +135,8 @@ func (s *Endorsements) makeRoom() {
 
 // isSigned returns whether both signatures of an endorsement are valid for a key.
 func (s *Endorsements) isSigned(e *primitives.ChunkEndorsement, key primitives.PublicKey) bool {
-	return s.verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), key) && s.verify(e.MetadataSignature, e.Metadata.AppendBorsh(nil), key)
+	return s.verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), key) &&
+		s.verify(e.MetadataSignature, e.Metadata.AppendBorsh(nil), key)
 }
 
 // Of returns the endorsements of a chunk in the order of the assigned validators. The signature of

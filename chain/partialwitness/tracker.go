@@ -495,7 +495,10 @@ func (t *Tracker) decoded(out Out, j PendingWitness, producer primitives.Account
 			witness.Header.ShardID, witness.Header.HeightCreated, witness.Header.PrevBlockHash, j.Key.ShardID, j.Key.HeightCreated)
 	}
 	if producer != t.me.Account {
-		out.Send = append(out.Send, Send{To: []primitives.AccountID{producer}, Body: &primitives.WitnessAck{ChunkHash: witness.Header.ChunkHash()}})
+		out.Send = append(
+			out.Send,
+			Send{To: []primitives.AccountID{producer}, Body: &primitives.WitnessAck{ChunkHash: witness.Header.ChunkHash()}},
+		)
 	}
 	out.Validate = append(out.Validate, j)
 	return out, nil

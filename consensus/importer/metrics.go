@@ -11,8 +11,13 @@ import (
 // Metrics of an Importer, with nearcore's names, labels, texts and bounds (nearcore
 // chain/chain/src/metrics.rs).
 var (
-	invalidBlocks = &metrics.Family{Name: "near_num_invalid_blocks", Kind: metrics.Gauge, Labels: []string{"error"}, Help: "Number of invalid blocks"}
-	missingDelay  = &metrics.Family{Name: "near_block_missing_chunks_delay", Kind: metrics.Histogram, Per: 1e9,
+	invalidBlocks = &metrics.Family{
+		Name:   "near_num_invalid_blocks",
+		Kind:   metrics.Gauge,
+		Labels: []string{"error"},
+		Help:   "Number of invalid blocks",
+	}
+	missingDelay = &metrics.Family{Name: "near_block_missing_chunks_delay", Kind: metrics.Histogram, Per: 1e9,
 		Bounds: metrics.Exponential(0.001, 1.6, 20), Help: "How long blocks stay in the missing chunks pool"}
 	orphanedDelay = &metrics.Family{Name: "near_block_orphaned_delay", Kind: metrics.Histogram, Per: 1e9,
 		Bounds: metrics.Bounds(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10), Help: "How long blocks stay in the orphan pool"}

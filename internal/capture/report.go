@@ -32,7 +32,8 @@ func (f *Filter) passes(l *Line, from, to, body string) bool {
 	case f.Node != "" && f.Node != from && f.Node != to && f.Node != l.From && f.Node != l.To:
 		return false
 	}
-	return len(f.Kinds) == 0 || slices.ContainsFunc(f.Kinds, func(k string) bool { return strings.EqualFold(k, l.Kind) || strings.EqualFold(k, body) })
+	return len(f.Kinds) == 0 ||
+		slices.ContainsFunc(f.Kinds, func(k string) bool { return strings.EqualFold(k, l.Kind) || strings.EqualFold(k, body) })
 }
 
 // plain escapes text for a terminal: neither peers nor a recording may send control characters to

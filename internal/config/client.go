@@ -67,7 +67,10 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 		"expected_shutdown":                         text(get("expected_shutdown", nil)),
 		"resharding_config":                         resharding,
 
-		"skip_sync_wait": get("network.skip_sync_wait", true), "ttl_account_id_router": short("network.ttl_account_id_router", [2]uint64{3600, 0}),
+		"skip_sync_wait": get(
+			"network.skip_sync_wait",
+			true,
+		), "ttl_account_id_router": short("network.ttl_account_id_router", [2]uint64{3600, 0}),
 		"tracked_shards_config": c.tracked(), "state_sync": sync,
 		"gc": map[string]any{"gc_blocks_limit": get("gc_blocks_limit", 2), "gc_fork_clean_step": get("gc_fork_clean_step", 100),
 			"gc_num_epochs_to_keep": get("gc_num_epochs_to_keep", 5), "gc_step_period": get("gc_step_period", nil)},

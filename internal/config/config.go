@@ -492,7 +492,9 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		WriteBuffer: num("troupe.storage.write_buffer_bytes"), BlockCache: num("troupe.storage.block_cache_bytes"),
 		StateMemory: num("troupe.state.memory_bytes"), PointEpochs: num("troupe.state.point_epochs"),
 		Proofs: Proofs(str("troupe.proofs.of")), ProofBytes: num("troupe.proofs.memory_bytes"),
-		ContractCachePath: str("contract_cache_path"), ContractMemory: num("troupe.vm.memory_bytes"), ContractDisk: num("troupe.vm.disk_bytes"),
+		ContractCachePath: str(
+			"contract_cache_path",
+		), ContractMemory: num("troupe.vm.memory_bytes"), ContractDisk: num("troupe.vm.disk_bytes"),
 		Tracing: Tracing{Endpoint: str("troupe.tracing.endpoint"), OneIn: num("troupe.tracing.one_in")},
 		Worlds:  Worlds{Max: num("troupe.worlds.max"), Bytes: num("troupe.worlds.memory_bytes"), Idle: dur("troupe.worlds.idle_timeout")},
 		Stream: Stream{SyncMode: str("troupe.stream.sync_mode"), Height: primitives.Height(num("troupe.stream.block_height")),
@@ -501,7 +503,9 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		TransactionPoolSize: num("transaction_pool_size_limit"), MempoolTransactions: num("troupe.mempool.max_transactions"),
 		MempoolKeys: num("troupe.mempool.max_per_key"),
 		Queued:      num("troupe.mempool.max_queued"), QueuedBytes: num("troupe.mempool.max_queued_bytes"),
-		Held: num("troupe.mempool.max_held"), HeldBytes: num("troupe.mempool.max_held_bytes"), ViewStateSizeLimit: num("trie_viewer_state_size_limit"),
+		Held: num(
+			"troupe.mempool.max_held",
+		), HeldBytes: num("troupe.mempool.max_held_bytes"), ViewStateSizeLimit: num("trie_viewer_state_size_limit"),
 		ViewAccessKeysLimit: uint32(num("view_access_keys_limit")),
 		MaxGasBurntView:     primitives.Gas(num("max_gas_burnt_view")), LogSummaryPeriod: dur("log_summary_period"),
 		Production: Production(str("troupe.block_production")), Numbering: primitives.Numbering(str("troupe.numbering")),
@@ -518,18 +522,28 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		c.StrictNonceBlocks = max(num("transaction_pool_strict_nonce_ttl_blocks"), 1)
 	}
 	c.History = History{
-		Source: str("troupe.history.source"), Path: cmp.Or(str("troupe.history.path"), "history"), First: primitives.Height(num("troupe.history.first_height")),
-		Fetches: num("troupe.history.fetches"), Percent: num("troupe.history.processor_percent"), Reserve: num("troupe.history.disk_reserve_bytes"),
+		Source: str(
+			"troupe.history.source",
+		), Path: cmp.Or(str("troupe.history.path"), "history"), First: primitives.Height(num("troupe.history.first_height")),
+		Fetches: num(
+			"troupe.history.fetches",
+		), Percent: num("troupe.history.processor_percent"), Reserve: num("troupe.history.disk_reserve_bytes"),
 		Cache: num("troupe.history.cache_bytes"),
 	}
 	c.Fork = Fork{
 		Timeout: dur("troupe.fork.timeout"), Refresh: dur("troupe.fork.refresh"), Tries: num("troupe.fork.tries"),
-		PerSecond: num("troupe.fork.requests_per_second"), AtOnce: num("troupe.fork.requests_at_once"), MaxReply: num("troupe.fork.max_reply_bytes"),
+		PerSecond: num(
+			"troupe.fork.requests_per_second",
+		), AtOnce: num("troupe.fork.requests_at_once"), MaxReply: num("troupe.fork.max_reply_bytes"),
 		Memory: num("troupe.fork.memory_bytes"), Cache: str("troupe.fork.cache"), RequireProofs: yes("troupe.fork.require_proofs"),
 	}
 	c.JetStream = JetStream{
-		Enabled: yes("troupe.jetstream.enabled"), Listen: str("troupe.jetstream.listen"), URL: str("troupe.jetstream.url"), Token: str("troupe.jetstream.token"),
-		Dir: str("troupe.jetstream.dir"), MaxBytes: num("troupe.jetstream.max_bytes"), MaxAge: dur("troupe.jetstream.max_age"), Copies: num("troupe.jetstream.copies"),
+		Enabled: yes(
+			"troupe.jetstream.enabled",
+		), Listen: str("troupe.jetstream.listen"), URL: str("troupe.jetstream.url"), Token: str("troupe.jetstream.token"),
+		Dir: str(
+			"troupe.jetstream.dir",
+		), MaxBytes: num("troupe.jetstream.max_bytes"), MaxAge: dur("troupe.jetstream.max_age"), Copies: num("troupe.jetstream.copies"),
 		Snapshots: num("troupe.jetstream.max_snapshots"), Blocks: yes("troupe.jetstream.blocks"),
 	}
 	c.Replica = Replica{Of: str("troupe.replica.of"), Key: str("troupe.replica.writer_key"), MaxLag: dur("troupe.replica.max_lag")}
@@ -562,18 +576,26 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	o.Mapping = unless("save_receipt_to_tx", o.Outcomes)
 	o.Window, o.Hop, o.Budget = num("receipt_to_tx_max_hint_window"), num("receipt_to_tx_max_hop_distance"), num("receipt_to_tx_max_outcomes_per_request")
 	c.Network = Network{
-		Pace: Pace(str("troupe.network.pace")), Transport: str("network.transport"), Libp2p: Libp2p{Addr: str("network.libp2p.addr"), Quic: yes("network.libp2p.quic"),
+		Pace: Pace(
+			str("troupe.network.pace"),
+		), Transport: str("network.transport"), Libp2p: Libp2p{Addr: str("network.libp2p.addr"), Quic: yes("network.libp2p.quic"),
 			MDNS: yes("network.libp2p.mdns"), NATs: yes("network.libp2p.nat_port_map")},
 		Enabled: maybe("troupe.network.enabled"), Public: list("network.public_addrs"),
 		AllowPrivate: yes("network.allow_private_ip_in_public_addrs"), Stun: list("network.trusted_stun_servers"),
 		Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
 		Blacklist: list("network.blacklist"), MaxPeers: num("network.max_num_peers"), MinOutbound: num("network.minimum_outbound_peers"),
-		IdealLow: num("network.ideal_connections_lo"), IdealHigh: num("network.ideal_connections_hi"), SafeSet: num("network.safe_set_size"),
-		InboundT1: yes("network.tier1.enable_inbound"), OutboundT1: yes("network.tier1.enable_outbound"), T1Period: dur("network.tier1.connect_interval"),
+		IdealLow: num(
+			"network.ideal_connections_lo",
+		), IdealHigh: num("network.ideal_connections_hi"), SafeSet: num("network.safe_set_size"),
+		InboundT1: yes(
+			"network.tier1.enable_inbound",
+		), OutboundT1: yes("network.tier1.enable_outbound"), T1Period: dur("network.tier1.connect_interval"),
 		SyncThreshold: num("consensus.sync_height_threshold"), SyncRequests: num("consensus.sync_max_block_requests"),
 		HorizonEpochs: num("epoch_sync.epoch_sync_horizon_num_epochs"), ProofWait: dur("epoch_sync.timeout_for_epoch_sync"),
 		StateWait: dur("consensus.state_sync_p2p_timeout"), StatePause: dur("consensus.state_sync_retry_backoff"),
-		HeadersWait: dur("consensus.header_sync_initial_timeout"), RouteHorizon: num("tx_routing_height_horizon"), NoRouting: yes("disable_tx_routing"),
+		HeadersWait: dur(
+			"consensus.header_sync_initial_timeout",
+		), RouteHorizon: num("tx_routing_height_horizon"), NoRouting: yes("disable_tx_routing"),
 	}
 	c.Network.AdvertisePeriod, c.Network.NewT1 = dur("network.tier1.advertise_proxies_interval"), num("network.tier1.new_connections_per_attempt")
 	const experimental = "network.experimental."

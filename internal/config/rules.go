@@ -228,7 +228,10 @@ func (n *Network) CheckReported(ip netip.Addr) error {
 	case n.AllowPrivate && !ip.IsUnspecified() && !ip.IsMulticast():
 		return nil
 	case !ip.IsGlobalUnicast() || ip.IsPrivate() || carrierNetwork.Contains(ip):
-		return fmt.Errorf("STUN servers report %v, which is not a public address (network.allow_private_ip_in_public_addrs allows private ones)", ip)
+		return fmt.Errorf(
+			"STUN servers report %v, which is not a public address (network.allow_private_ip_in_public_addrs allows private ones)",
+			ip,
+		)
 	}
 	return nil
 }

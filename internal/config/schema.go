@@ -101,7 +101,10 @@ var extras = map[string]rule{
 	"network.experimental.tier3_public_addr": {kind: kString, nullable: true,
 		doc: "IP:port to which peers connect to send states. null: the address at which the first peer sees this node. " +
 			"Behind a NAT, set it to the forwarded address: peers know only the router's address with the node's own port"},
-	"network.experimental.inbound_disabled": {kind: kBool, doc: "whether peers cannot connect unless they are in `network.whitelist_nodes`"},
+	"network.experimental.inbound_disabled": {
+		kind: kBool,
+		doc:  "whether peers cannot connect unless they are in `network.whitelist_nodes`",
+	},
 	"network.experimental.connect_only_to_boot_nodes": {kind: kBool,
 		doc: "whether the node dials no peers but `network.boot_nodes`. Other peers can still connect to it"},
 	overrides + "connect_to_reliable_peers_on_startup": {kind: kBool, nullable: true, doc: "whether the node dials the peers of its previous run. null: yes"},

@@ -119,7 +119,8 @@ func (b *Base) away(what string, at primitives.Hash, err error) error {
 	full := fmt.Errorf("fork: %s at block %v: %w: %w", what, at, state.ErrAway, err)
 	b.mu.Lock()
 	b.stats.LastError, b.stats.FailedAt = full.Error(), time.Now()
-	if errors.Is(err, errForged) || errors.Is(err, errOther) || errors.Is(err, errCode) || errors.Is(err, ErrBlockGone) || errors.Is(err, ErrChain) {
+	if errors.Is(err, errForged) || errors.Is(err, errOther) || errors.Is(err, errCode) || errors.Is(err, ErrBlockGone) ||
+		errors.Is(err, ErrChain) {
 		b.mu.Unlock()
 		b.add(func(n *Counts) { n.Refused++ })
 		return full

@@ -64,7 +64,8 @@ func Make(ctx context.Context, dir string, s Spec, o Options) (*Pin, error) {
 	}
 	made := exists(filepath.Join(dir, home.ConfigFile))
 	if old != nil && made {
-		same := s.any() || s.Block == old.Hash || s.Height != 0 && s.Height == old.Height || !s.Tx.IsZero() && old.Tx != nil && *old.Tx == s.Tx
+		same := s.any() || s.Block == old.Hash || s.Height != 0 && s.Height == old.Height ||
+			!s.Tx.IsZero() && old.Tx != nil && *old.Tx == s.Tx
 		if !same {
 			return nil, fmt.Errorf("%w: %s is a fork of block %d (%v) of chain %s; choose another --home",
 				ErrHome, dir, old.Height, old.Hash, old.ChainID)
@@ -161,7 +162,9 @@ func Genesis(pin *Pin, key primitives.PublicKey) (*genesis.Genesis, error) {
 			pin.ChainID, pin.Protocol, pin.Height,
 			parameters.OldestProtocol, parameters.Newest(version.Numbering))
 	}
-	g, err := genesis.Init(genesis.InitOptions{ChainID: pin.ChainID, Time: genesis.Time(pin.Time), Validator: Validator, Key: key, Protocol: pin.Protocol})
+	g, err := genesis.Init(
+		genesis.InitOptions{ChainID: pin.ChainID, Time: genesis.Time(pin.Time), Validator: Validator, Key: key, Protocol: pin.Protocol},
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -50,13 +50,19 @@ func findNode(dir, name string) (LocalnetNode, error) {
 		return n, err
 	}
 	if c.RPC == nil {
-		return n, &FileError{Path: filepath.Join(dir, ConfigFile), Err: errors.New(`"rpc" is null, but the status display needs the RPC: set rpc.addr`)}
+		return n, &FileError{
+			Path: filepath.Join(dir, ConfigFile),
+			Err:  errors.New(`"rpc" is null, but the status display needs the RPC: set rpc.addr`),
+		}
 	}
 	if n.RPC, err = netip.ParseAddrPort(c.RPC.Addr); err == nil {
 		n.Network, err = netip.ParseAddrPort(c.Network.Addr)
 	}
 	if err != nil {
-		return n, &FileError{Path: filepath.Join(dir, ConfigFile), Err: fmt.Errorf("rpc.addr and network.addr must have the form IP:PORT: %w", err)}
+		return n, &FileError{
+			Path: filepath.Join(dir, ConfigFile),
+			Err:  fmt.Errorf("rpc.addr and network.addr must have the form IP:PORT: %w", err),
+		}
 	}
 	n.Tracks = tracks(c.Document)
 	p := PathsOf(dir, c)

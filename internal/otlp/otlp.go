@@ -242,7 +242,10 @@ func (e *Exporter) encode(batch []*Trace) ([]byte, error) {
 				return nil, err
 			}
 			y := span{TraceID: hex.EncodeToString(t.ID[:]), SpanID: hex.EncodeToString(id[:]), Parent: root, Name: x.Name, Kind: 1,
-				Begin: strconv.FormatInt(x.Begin.UnixNano(), 10), End: strconv.FormatInt(x.End.UnixNano(), 10), Attributes: attributes(x.Attributes)}
+				Begin: strconv.FormatInt(
+					x.Begin.UnixNano(),
+					10,
+				), End: strconv.FormatInt(x.End.UnixNano(), 10), Attributes: attributes(x.Attributes)}
 			if i == 0 {
 				root, y.Kind = y.SpanID, 2
 			}

@@ -21,7 +21,8 @@ const (
 // except refunds.
 func (t *tracker) show(tx *transaction, out *bytes.Buffer) {
 	failure, failed, pending := tx.result()
-	if t.o.FailedOnly && !slices.ContainsFunc(tx.executed, func(e executed) bool { return e.outcome.Status.Kind == primitives.StatusFailure }) {
+	if t.o.FailedOnly &&
+		!slices.ContainsFunc(tx.executed, func(e executed) bool { return e.outcome.Status.Kind == primitives.StatusFailure }) {
 		return
 	}
 	if len(t.accounts) > 0 && !tx.concerns(t.accounts) {

@@ -98,7 +98,10 @@ func (p *BlockPublisher) Published() Published {
 func (p *BlockPublisher) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	conn, err := p.o.connect(nats.MaxReconnects(0), nats.ClosedHandler(func(*nats.Conn) { cancel(errors.New("jetstream: the connection has ended")) }))
+	conn, err := p.o.connect(
+		nats.MaxReconnects(0),
+		nats.ClosedHandler(func(*nats.Conn) { cancel(errors.New("jetstream: the connection has ended")) }),
+	)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,12 @@ func NamesOf(chainID string, genesis primitives.Hash) Names {
 		return '_'
 	}, chainID)
 	id := clean + "-" + genesis.String()[:8]
-	return Names{Stream: "troupe-" + id, Records: "troupe." + id + ".records", Transactions: "troupe." + id + ".transactions", Snapshots: "troupe." + id + ".snapshots",
-		Indexer: "troupe-" + id + "-blocks", Blocks: "troupe." + id + ".blocks"}
+	return Names{
+		Stream:       "troupe-" + id,
+		Records:      "troupe." + id + ".records",
+		Transactions: "troupe." + id + ".transactions",
+		Snapshots:    "troupe." + id + ".snapshots",
+		Indexer:      "troupe-" + id + "-blocks",
+		Blocks:       "troupe." + id + ".blocks",
+	}
 }

@@ -50,8 +50,10 @@ func (g *authenticator) Check(c server.ClientAuthentication) bool {
 		return false
 	}
 	c.RegisterUser(&server.User{Username: "replica", Permissions: &server.Permissions{
-		Publish: &server.SubjectPermission{Allow: []string{"troupe.*.transactions", "troupe.*.snapshots", "$JS.API.INFO", "$JS.API.STREAM.INFO.*",
-			"$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.DELETE.>", "$JS.API.CONSUMER.INFO.>", "$JS.API.CONSUMER.MSG.NEXT.>"}},
+		Publish: &server.SubjectPermission{
+			Allow: []string{"troupe.*.transactions", "troupe.*.snapshots", "$JS.API.INFO", "$JS.API.STREAM.INFO.*",
+				"$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.DELETE.>", "$JS.API.CONSUMER.INFO.>", "$JS.API.CONSUMER.MSG.NEXT.>"},
+		},
 		Subscribe: &server.SubjectPermission{Allow: []string{nats.InboxPrefix + ">"}},
 	}})
 	return true

@@ -95,8 +95,11 @@ func (w *Transport) gossip(ctx context.Context) error {
 	quiet := slog.New(slog.DiscardHandler)
 	params := pubsub.DefaultGossipSubParams()
 	params.OpportunisticGraftTicks = renewBeats
-	g, err := pubsub.NewGossipSub(ctx, gossipHost{w.host, w},
-		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), pubsub.WithNoAuthor(),
+	g, err := pubsub.NewGossipSub(
+		ctx,
+		gossipHost{w.host, w},
+		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign),
+		pubsub.WithNoAuthor(),
 		pubsub.WithMessageIdFn(func(m *pb.Message) string { h := sha256.Sum256(m.Data); return string(h[:]) }),
 		pubsub.WithMaxMessageSize(maxRPC), pubsub.WithValidateQueueSize(queueValidation), pubsub.WithValidateThrottle(int(numTopics)*queueValidation), pubsub.WithPeerOutboundQueueSize(queuePeer),
 		pubsub.WithGossipSubParams(params), pubsub.WithFloodPublish(true), pubsub.WithSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(w.name(blocks), w.name(transactions))),

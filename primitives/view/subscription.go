@@ -147,5 +147,8 @@ var ErrLingering = errors.New("too many subscriptions are being ended; retry lat
 type CursorError struct{ Earliest primitives.Height }
 
 func (e *CursorError) Error() string {
-	return "what comes behind the cursor is not stored any more; the oldest block that is has height " + strconv.FormatUint(uint64(e.Earliest), 10)
+	return "what comes behind the cursor is not stored any more; the oldest block that is has height " + strconv.FormatUint(
+		uint64(e.Earliest),
+		10,
+	)
 }

@@ -117,7 +117,10 @@ func (s *shapes) method(m *Method, components object) {
 		}}
 	}
 	components["Error_"+m.Name] = object{"oneOf": []any{
-		failure("REQUEST_VALIDATION_ERROR", ref("RequestError")), failure("HANDLER_ERROR", ref("Cause_"+m.Name)), failure("INTERNAL_ERROR", ref("InternalError")),
+		failure(
+			"REQUEST_VALIDATION_ERROR",
+			ref("RequestError"),
+		), failure("HANDLER_ERROR", ref("Cause_"+m.Name)), failure("INTERNAL_ERROR", ref("InternalError")),
 	}}
 	components["Cause_"+m.Name] = object{"oneOf": causes}
 	components["Response_"+m.Name] = object{
@@ -181,7 +184,10 @@ func cause(name string, info *shape) object {
 var null = object{"type": "null"}
 
 var integers = map[string]object{
-	"u8": {"format": "uint8", "maximum": 255}, "u16": {"format": "uint16", "maximum": 65535}, "u32": {"format": "uint32"}, "u64": {"format": "uint64"},
+	"u8": {
+		"format":  "uint8",
+		"maximum": 255,
+	}, "u16": {"format": "uint16", "maximum": 65535}, "u32": {"format": "uint32"}, "u64": {"format": "uint64"},
 	"uint": {"format": "uint"}, "i32": {"format": "int32"}, "i64": {"format": "int64"},
 }
 

@@ -124,7 +124,9 @@ func (x *Execution) call(c *Call, a *primitives.FunctionCall, hash primitives.Ha
 func (c *Call) run(ext *External) (CallOutcome, error) {
 	switch {
 	case c.Code == nil:
-		return compilationFailure(primitives.CompilationError{Tag: primitives.CompilationCodeDoesNotExist, AccountID: c.CurrentAccount}), nil
+		return compilationFailure(
+			primitives.CompilationError{Tag: primitives.CompilationCodeDoesNotExist, AccountID: c.CurrentAccount},
+		), nil
 	case c.Block.VM == nil && c.Method == "":
 		return CallOutcome{Err: &primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName}}, nil
 	case c.Block.VM == nil:

@@ -249,7 +249,8 @@ func (q *precompileQueue) push(w queuedCode) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all, own := q.load.with(1, len(w.code)), q.has[w.of].with(1, len(w.code))
-	if q.ended || own.number > min(maxQueued/queueShare, maxQueued-q.load.number) || own.bytes > min(maxQueuedBytes/queueShare, maxQueuedBytes-q.load.bytes) ||
+	if q.ended || own.number > min(maxQueued/queueShare, maxQueued-q.load.number) ||
+		own.bytes > min(maxQueuedBytes/queueShare, maxQueuedBytes-q.load.bytes) ||
 		!q.queue.Push(w.of, w) {
 		return false
 	}

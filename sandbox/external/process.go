@@ -19,7 +19,9 @@ import (
 // Errors of this package, for errors.Is.
 var (
 	// ErrNoProgram means that the program troupe is found neither by TROUPE_BIN nor in PATH.
-	ErrNoProgram = errors.New("the program troupe was not found: build or install it, and add its folder to PATH or set TROUPE_BIN to its path")
+	ErrNoProgram = errors.New(
+		"the program troupe was not found: build or install it, and add its folder to PATH or set TROUPE_BIN to its path",
+	)
 	// ErrEnded means that the process or the world has ended, or that the process does not answer
 	// at its address.
 	ErrEnded = errors.New("the chain has ended")

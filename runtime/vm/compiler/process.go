@@ -57,7 +57,9 @@ func start(c Command) (*process, error) {
 	}
 	defer func() { _ = repliesEnd.Close() }()
 	p := &process{
-		cmd: exec.Command(c.Path, c.Args...), requests: requests, replies: replies, in: bufio.NewReaderSize(replies, 64<<10), dead: make(chan struct{}),
+		cmd: exec.Command(
+			c.Path,
+			c.Args...), requests: requests, replies: replies, in: bufio.NewReaderSize(replies, 64<<10), dead: make(chan struct{}),
 	}
 	p.cmd.Env = append(append(os.Environ(), "GOTRACEBACK=none", GiveBack), c.Env...)
 	p.cmd.ExtraFiles = []*os.File{requestsEnd, repliesEnd}
@@ -313,7 +315,8 @@ func (h *head) String() string {
 	defer h.mu.Unlock()
 	var said []string
 	for line := range strings.Lines(string(h.b)) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "PC=") || strings.HasPrefix(line, "goroutine ") || strings.HasPrefix(line, "runtime stack:") {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "PC=") || strings.HasPrefix(line, "goroutine ") ||
+			strings.HasPrefix(line, "runtime stack:") {
 			break
 		} else if line != "" {
 			said = append(said, line)
