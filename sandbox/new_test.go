@@ -90,7 +90,7 @@ func TestOptionsShapeTheChain(t *testing.T) {
 	if b, err := s.Balance("alice.near"); err != nil || b != primitives.NEAR(7) {
 		t.Errorf("alice has %v, %v", b, err)
 	}
-	_, block, err := s.chain.Backend().Block(view.BlockRef{})
+	_, block, err := s.chain.Backend().Block(t.Context(), view.BlockRef{})
 	if err != nil || len(block.Body.Chunks) != 4 {
 		t.Fatalf("a block of %d chunks, %v", len(block.Body.Chunks), err)
 	}
@@ -424,7 +424,7 @@ func TestTransactionWaitsForMissedChunk(t *testing.T) {
 		if _, err := s.Mine(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		_, block, err := s.chain.Backend().Block(view.BlockRef{})
+		_, block, err := s.chain.Backend().Block(t.Context(), view.BlockRef{})
 		if err != nil {
 			t.Fatal(err)
 		}
