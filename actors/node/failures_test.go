@@ -178,7 +178,7 @@ func (s *sandbox) waitIdle(t *testing.T) {
 // pausingJob is an import of history that has nothing to do.
 type pausingJob struct{}
 
-func (pausingJob) Run(context.Context) time.Duration { return 50 * time.Millisecond }
+func (pausingJob) Run(context.Context) time.Duration { return time.Millisecond }
 
 func among(s string, list []string) bool {
 	return slices.Contains(list, s)

@@ -12,6 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/actors/historyimport"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/session"
 	"github.com/troupe-chain/troupe/actors/system"
@@ -130,6 +131,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 		f.left[kind] = f.rng.IntN(maxRestarts + 1)
 	}
 	f.left["session"], f.left["waiter"], f.left["subscriber"] = f.rng.IntN(6), f.rng.IntN(6), f.rng.IntN(6)
+	f.left[historyimport.Name] = 1
 	had := map[string]int{}
 	for k, n := range f.left {
 		had[k] = n
@@ -139,7 +141,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	log.SetLevel(logrus.PanicLevel)
 	s := start(t, 1, func(o *Options) {
 		o.Log, o.hooks.trip, o.Observe = log, f.trip, past.observe
-		o.Limits.Wait = 30 * time.Second
+		o.Limits.Wait, o.History = 30*time.Second, pausingJob{}
 		networked(t, o, "alone")
 	})
 	keys := make([]primitives.SecretKey, clients)
