@@ -28,7 +28,8 @@ func newHistory(a *app) *cobra.Command {
 		Long: `History shows how far a running node has imported the blocks below its first one, which
 troupe.history.source in config.json asks for. It shows a bar until the import is done or has
 stopped, or until Ctrl-C, which ends the display and not the import. With --once, or without a
-terminal, it prints one line and ends. The node's log says why an import pauses or has stopped.`,
+terminal, it prints one line and ends. The exit code is 1 if the import has stopped, or if the node
+has no imported blocks. The node's log says why an import pauses or has stopped.`,
 		Example: `  troupe history
   troupe history --url http://127.0.0.1:3030 --once`,
 		Args: cobra.NoArgs,

@@ -31,9 +31,9 @@ In a folder that is already initialised, init creates only missing files and mis
 of config.json. It changes nothing that exists: an option that contradicts an
 existing file is an error.
 
-mainnet and testnet have a fixed genesis: give it with --genesis, or download it. For
-these chains init creates a validator key only with --account-id. Downloads may be
-compressed with gzip or xz.`
+mainnet and testnet have a fixed genesis. That of mainnet is built in; give that of testnet
+with --genesis, or download it. For these chains init creates a validator key only with
+--account-id. Downloads may be compressed with gzip or xz.`
 
 const initExamples = `  troupe --home /tmp/chain init
   troupe --home /tmp/chain init --fast --chain-id localnet --num-shards 4

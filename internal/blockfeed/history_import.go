@@ -230,7 +230,7 @@ func newHistoryCheck(at history.Block, above *primitives.Block) *HistoryCheck {
 func (m *Import) enter(c *HistoryCheck) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.status.State == ImportWaiting {
+	if m.status.State == ImportWaiting && !c.Done && c.Height >= m.o.First {
 		m.said = time.Now() // the next line comes after a period
 		m.o.Log.Infof("import of history: blocks %d to %d from %s", c.Height, m.o.First, m.o.Source.Name())
 	}

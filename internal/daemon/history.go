@@ -135,7 +135,11 @@ func (h *Daemon) historyMetrics(b []byte) []byte {
 	m := h.imports.Status()
 	gauge("troupe_history_first_height", "Height down to which older blocks are imported", float64(m.First))
 	gauge("troupe_history_progress", "Part of the import that is done, from 0 to 1", m.Share())
-	gauge("troupe_history_seconds_left", "Estimated time until the import is done; -1: unknown", max(m.Left.Seconds(), -1))
+	left := m.Left.Seconds()
+	if m.Left < 0 {
+		left = -1
+	}
+	gauge("troupe_history_seconds_left", "Estimated time until the import is done; -1: unknown", left)
 	gauge("troupe_history_outcomes", "Outcomes of imported blocks that the chain proves", float64(m.Check.Outcomes))
 	gauge("troupe_history_unproven_outcomes", "Outcomes of imported blocks that the chain does not prove", float64(m.Check.Unproven))
 	b = appendMetric(b, "counter", "troupe_history_errors", "Attempts to import that failed since the start", float64(m.Errors))

@@ -105,9 +105,11 @@ func gatherFolder(ctx context.Context, f *Facts) (home.Paths, *config.Config) {
 		return paths, nil
 	}
 	paths = home.PathsOf(f.Home, c)
-	d.Network = c.Network.On()
 	d.data(&paths)
-	d.validate(ctx, f.Home, &paths)
+	if h := d.validate(ctx, f.Home, &paths); h != nil {
+		c = h.Config // on a public chain the network is on without its key
+	}
+	d.Network = c.Network.On()
 	return paths, c
 }
 
@@ -143,8 +145,9 @@ func kind(m fs.FileMode) string {
 }
 
 // validate validates the files with the code of validate-config. validate skips the validation if
-// one of the files cannot be read safely or quickly.
-func (d *Folder) validate(ctx context.Context, dir string, p *home.Paths) {
+// one of the files cannot be read safely or quickly. It returns the home as the node would load it,
+// or nil.
+func (d *Folder) validate(ctx context.Context, dir string, p *home.Paths) *home.Home {
 	files := []string{p.Genesis, p.NodeKey, p.ValidatorKey}
 	if p.Records != "" {
 		files = append(files, p.Records)
@@ -170,11 +173,11 @@ func (d *Folder) validate(ctx context.Context, dir string, p *home.Paths) {
 		d.Validator = true
 	}
 	if len(d.Irregular) > 0 {
-		return
+		return nil
 	}
 	if large > maxGenesis {
 		d.Skipped = fmt.Sprintf("the files have %s", size(uint64(large)))
-		return
+		return nil
 	}
 	type result struct {
 		report *home.Report
@@ -196,7 +199,9 @@ func (d *Folder) validate(ctx context.Context, dir string, p *home.Paths) {
 		if r.loaded != nil {
 			d.ChainID, d.GenesisTime = r.loaded.Genesis.ChainID, time.Unix(0, int64(r.loaded.Genesis.GenesisTime))
 		}
+		return r.loaded
 	}
+	return nil
 }
 
 // data examines the data folder without opening the store in that folder.

@@ -275,6 +275,7 @@ func (o *LocalnetOptions) genesis(nodes []LocalnetNode) (*genesis.Genesis, error
 	}
 	if o.EpochLength != 0 {
 		g.Config.EpochLength = o.EpochLength
+		g.Config.TransactionValidityPeriod = min(g.Config.TransactionValidityPeriod, 2*o.EpochLength)
 	}
 	if err := g.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: no valid genesis can be created from them: %w", ErrUsage, err)

@@ -149,6 +149,19 @@ func TestLoneValidatorWaitsForNoPeers(t *testing.T) {
 	}
 }
 
+// TestShortEpochsOfALocalnetAreValid: a transaction is valid for at most two epochs.
+func TestShortEpochsOfALocalnetAreValid(t *testing.T) {
+	o := localnetOptions(t.TempDir())
+	o.EpochLength = 20
+	dir := mustLocalnet(t, o).Nodes[0].Dir
+	if text := mustRead(t, dir, "genesis.json"); !strings.Contains(text, `"transaction_validity_period": 40,`) {
+		t.Error("a transaction is not valid for two epochs")
+	}
+	if r := Check(dir); len(r.Errors) > 0 {
+		t.Errorf("%q", r.Errors)
+	}
+}
+
 // TestLocalnetCanHave12Shards: a layout with so many shards that neard's names of boundaries would
 // not be in order.
 func TestLocalnetCanHave12Shards(t *testing.T) {

@@ -107,11 +107,15 @@ func (p *Peer) write(w io.Writer, way string) error {
 	if !p.Announces {
 		announces = "does not announce this state"
 	}
+	name := p.ID.String()
+	if p.Address != "" {
+		name += "@" + p.Address
+	}
 	if p.Error != "" {
-		_, err := fmt.Fprintf(w, "\n%v@%s: %s\n", p.ID, p.Address, p.Error)
+		_, err := fmt.Fprintf(w, "\n%s: %s\n", name, p.Error)
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "\n%v@%s, asked %s, %s\n", p.ID, p.Address, way, announces); err != nil {
+	if _, err := fmt.Fprintf(w, "\n%s, asked %s, %s\n", name, way, announces); err != nil {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
