@@ -707,3 +707,23 @@ func TestBlocksOfAnImportAreServedWhileBoundsMove(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchForAnOriginEndsInTime: the search for the transaction of a receipt in the history ends after
+// olderOriginsTime, however long the blocks take to decode.
+func TestSearchForAnOriginEndsInTime(t *testing.T) {
+	_, texts := shortChain(t)
+	h := newDocuments(t, texts)
+	id := primitives.HashBytes([]byte("a receipt that no outcome lists"))
+	h.receipts[id] = history.Place{Height: h.top}
+	b := lonely(t, h)
+	_, err := b.ReceiptToTx(t.Context(), &view.OriginQuery{Receipt: id})
+	if !errors.Is(err, view.OriginUnknown) {
+		t.Errorf("with time: %v", err)
+	}
+	begin, reads := time.Now(), 0
+	b.Options.Now = func() time.Time { reads++; return begin.Add(time.Duration(reads) * time.Second) }
+	_, err = b.ReceiptToTx(t.Context(), &view.OriginQuery{Receipt: id})
+	if most := int(olderOriginsTime/time.Second) + 2; !errors.Is(err, view.OriginBudget) || reads != most {
+		t.Errorf("%v after %d blocks, want an exhausted budget after %d", err, reads, most)
+	}
+}
