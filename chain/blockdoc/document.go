@@ -96,6 +96,9 @@ func ParseBlock(text json.RawMessage) (*Document, error) {
 	if err := parse(j.Header, &header); err != nil {
 		return nil, err
 	}
+	if j.Author == "" {
+		return nil, formf("block %d has no author", header.Height)
+	}
 	d := &Document{Author: j.Author, Hash: header.Hash, raw: text, size: len(text)}
 	h, err := header.header()
 	if err != nil {
@@ -196,7 +199,9 @@ func (d *Document) AddShard(text json.RawMessage) error {
 		if err := s.header(c.Header); err != nil {
 			return err
 		}
-		s.Author = c.Author
+		if s.Author = c.Author; s.Author == "" {
+			return formf("the chunk of shard %d has no author", j.ID)
+		}
 		for _, one := range c.Transactions {
 			var x struct {
 				Transaction json.RawMessage `json:"transaction"`

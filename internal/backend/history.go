@@ -48,11 +48,9 @@ type History interface {
 }
 
 // document returns the block of the history at a height. The request of ctx first waits until it may
-// read a large value. Errors: history.ErrNone.
+// read a large value. Errors: history.ErrNone. An import commits the rows of its index together with their
+// blocks, but moves Bounds a moment later. So a height from the index is not compared with Bounds.
 func (b *Backend) document(ctx context.Context, height primitives.Height) (*blockdoc.Document, error) {
-	if low, high, ok := b.History.Bounds(); !ok || height < low || height > high {
-		return nil, history.ErrNone
-	}
 	if err := messages.TakeLarge(ctx); err != nil {
 		return nil, err
 	}
@@ -78,7 +76,10 @@ func (b *Backend) olderBlock(ctx context.Context, r view.BlockRef, err error) (*
 	}
 	height := r.Height
 	switch r.Kind {
-	case view.RefHeight:
+	case view.RefHeight: // the heights of clients that the history cannot have take no turn
+		if low, high, ok := b.History.Bounds(); !ok || height < low || height > high {
+			return nil, err
+		}
 	case view.RefHash:
 		at, ok, herr := b.History.BlockHeight(r.Hash)
 		if herr != nil {

@@ -670,3 +670,60 @@ func TestOwnTransactionsAreNotLookedUpInHistory(t *testing.T) {
 		}
 	}
 }
+
+// moving is a History whose last group of blocks is committed, but not in Bounds yet.
+type moving struct{ *documents }
+
+func (h moving) Bounds() (lowest, highest primitives.Height, ok bool) { return h.top, h.top, true }
+
+// TestBlocksOfAnImportAreServedWhileBoundsMove: what the index of the history names is served, although
+// Bounds do not show it yet. A height that Bounds do not show is unknown.
+func TestBlocksOfAnImportAreServedWhileBoundsMove(t *testing.T) {
+	_, texts := shortChain(t)
+	h := newDocuments(t, texts)
+	b := lonely(t, moving{h})
+	for hash, height := range h.heights {
+		if _, _, err := b.Block(t.Context(), view.BlockRef{Kind: view.RefHash, Hash: hash}); err != nil {
+			t.Errorf("block %d: %v", height, err)
+		}
+		_, _, err := b.Block(t.Context(), view.BlockRef{Kind: view.RefHeight, Height: height})
+		if height != h.top && height > 0 && !errors.Is(err, view.ErrUnknownHeight) {
+			t.Errorf("block %d by height: %v", height, err)
+		}
+	}
+	for hash := range h.chunks {
+		if _, _, err := b.Chunk(t.Context(), view.ChunkRef{ByHash: true, Hash: hash}); err != nil {
+			t.Errorf("chunk %v: %v", hash, err)
+		}
+	}
+	for hash := range h.txs {
+		if _, err := b.Tx(t.Context(), &view.GetTx{Hash: hash, WaitUntil: view.LevelNone}); err != nil {
+			t.Errorf("transaction %v: %v", hash, err)
+		}
+	}
+	for id := range h.receipts {
+		if _, err := b.Receipt(t.Context(), id); err != nil {
+			t.Errorf("receipt %v: %v", id, err)
+		}
+	}
+}
+
+// TestSearchForAnOriginEndsInTime: the search for the transaction of a receipt in the history ends after
+// olderOriginsTime, however long the blocks take to decode.
+func TestSearchForAnOriginEndsInTime(t *testing.T) {
+	_, texts := shortChain(t)
+	h := newDocuments(t, texts)
+	id := primitives.HashBytes([]byte("a receipt that no outcome lists"))
+	h.receipts[id] = history.Place{Height: h.top}
+	b := lonely(t, h)
+	_, err := b.ReceiptToTx(t.Context(), &view.OriginQuery{Receipt: id})
+	if !errors.Is(err, view.OriginUnknown) {
+		t.Errorf("with time: %v", err)
+	}
+	begin, reads := time.Now(), 0
+	b.Options.Now = func() time.Time { reads++; return begin.Add(time.Duration(reads) * time.Second) }
+	_, err = b.ReceiptToTx(t.Context(), &view.OriginQuery{Receipt: id})
+	if most := int(olderOriginsTime/time.Second) + 2; !errors.Is(err, view.OriginBudget) || reads != most {
+		t.Errorf("%v after %d blocks, want an exhausted budget after %d", err, reads, most)
+	}
+}

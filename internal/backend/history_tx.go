@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/chain/txstatus"
@@ -245,8 +246,12 @@ func (w *olderWalk) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	return nil, fmt.Errorf("backend: receipt %v, which block %d of the history has sent: %w", id, at.Height, err)
 }
 
-// olderOrigins is the maximum number of blocks of the history that ReceiptToTx reads.
-const olderOrigins = 200
+// Bounds of the blocks of the history that ReceiptToTx reads. The request holds a turn of the heavy limit
+// meanwhile. A block of a busy public network takes some tenths of a second to decode.
+const (
+	olderOrigins     = 200
+	olderOriginsTime = 5 * time.Second
+)
 
 // olderParent returns the id of the transaction or receipt whose outcome in the history lists a
 // receipt. The history has no index for that: olderParent searches the blocks from the one that executed
@@ -270,6 +275,11 @@ func (o *origin) olderParent(id primitives.Hash) (primitives.Hash, error) {
 	for height := min(at.Height, high); ok && height >= low; height-- {
 		if o.older++; o.older > olderOrigins {
 			break
+		}
+		if now := o.Now(); o.older == 1 {
+			o.olderEnd = now.Add(olderOriginsTime)
+		} else if now.After(o.olderEnd) {
+			return id, &view.OriginError{Kind: view.OriginBudget, Got: o.bounds.MaxOutcomes - o.left, Limit: o.bounds.MaxOutcomes}
 		}
 		if err := o.ctx.Err(); err != nil {
 			return id, err

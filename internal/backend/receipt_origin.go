@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
@@ -50,6 +51,8 @@ type origin struct {
 	bounds Origins
 	left   uint64 // number of outcomes and receipts that may still be read
 	older  int    // number of blocks of the history that were read
+	// olderEnd is the time after which no more of them are read.
+	olderEnd time.Time
 }
 
 // ReceiptToTx returns the originating transaction of a receipt. ReceiptToTx returns

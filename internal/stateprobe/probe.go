@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -276,17 +277,30 @@ func (p *prober) syncBlock(ctx context.Context, info *near.Info) (*syncPoint, er
 		point, err := p.header(ctx, info, sync.PrevHash)
 		return &syncPoint{sync, point}, err
 	}
-	grandparent, err := p.announced(info)
+	list, err := p.announced(info)
 	if err != nil {
 		return nil, err
 	}
-	// All connected peers are asked, and the answer of most of them counts.
+	for _, grandparent := range list {
+		if at := p.childrenOf(ctx, info, grandparent); at != nil {
+			return at, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return nil, fmt.Errorf("%w: peers announce the state of block %v, but none has the two blocks after it; name a sync block", ErrNoSync, list[0])
+}
+
+// childrenOf asks all connected peers for the two blocks after a block. The answer of most of them
+// counts. It returns nil without a valid answer.
+func (p *prober) childrenOf(ctx context.Context, info *near.Info, of primitives.Hash) *syncPoint {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	found, votes := map[primitives.Hash]*syncPoint{}, map[primitives.Hash]int{}
 	for i := range info.Peers {
 		group.Go(func() {
-			at := p.children(ctx, info.Peers[i].Info.ID, grandparent)
+			at := p.children(ctx, info.Peers[i].Info.ID, of)
 			if at == nil {
 				return
 			}
@@ -303,36 +317,49 @@ func (p *prober) syncBlock(ctx context.Context, info *near.Info) (*syncPoint, er
 			best = hash
 		}
 	}
-	if found[best] == nil {
-		return nil, fmt.Errorf("%w: peers announce the state of block %v, but none has the two blocks after it", ErrNoSync, grandparent)
-	}
-	return found[best], nil
+	return found[best]
 }
 
-// announced returns the block whose state most hosts of the shard announce, of the newest epoch.
-func (p *prober) announced(info *near.Info) (primitives.Hash, error) {
-	var epoch uint64
+// maxAnnounced is the maximum number of announced blocks that are tried.
+const maxAnnounced = 8
+
+// announced returns the blocks whose state hosts of the shard announce, in the order in which they are
+// tried: those that connected peers announce, then those of the newest epochs, then those of the most
+// hosts. Any node of the network can announce any block and epoch under any number of keys, so the first
+// one may not exist.
+func (p *prober) announced(info *near.Info) ([]primitives.Hash, error) {
+	type votes struct {
+		of           primitives.Hash
+		epoch        uint64
+		peers, hosts int
+	}
+	by := map[primitives.Hash]*votes{}
 	for _, h := range info.Hosts {
-		if p.serves(h) {
-			epoch = max(epoch, h.EpochHeight)
+		if !p.serves(h) {
+			continue
+		}
+		v := by[h.SyncHash]
+		if v == nil {
+			v = &votes{of: h.SyncHash}
+			by[h.SyncHash] = v
+		}
+		v.epoch, v.hosts = max(v.epoch, h.EpochHeight), v.hosts+1
+		if slices.ContainsFunc(info.Peers, func(s near.PeerState) bool { return s.Info.ID == h.PeerID }) {
+			v.peers++
 		}
 	}
-	votes := map[primitives.Hash]int{}
-	for _, h := range info.Hosts {
-		if p.serves(h) && h.EpochHeight == epoch {
-			votes[h.SyncHash]++
-		}
+	if len(by) == 0 {
+		return nil, fmt.Errorf("%w: no peer announces a state of shard %d; name a sync block", ErrNoSync, p.o.Shard)
 	}
-	var best primitives.Hash
-	for hash, n := range votes {
-		if n > votes[best] || n == votes[best] && bytes.Compare(hash[:], best[:]) < 0 {
-			best = hash
-		}
+	list := slices.SortedFunc(maps.Values(by), func(a, b *votes) int {
+		return cmp.Or(cmp.Compare(min(b.peers, 1), min(a.peers, 1)), cmp.Compare(b.epoch, a.epoch), cmp.Compare(b.peers, a.peers),
+			cmp.Compare(b.hosts, a.hosts), bytes.Compare(a.of[:], b.of[:]))
+	})
+	out := make([]primitives.Hash, min(len(list), maxAnnounced))
+	for i := range out {
+		out[i] = list[i].of
 	}
-	if len(votes) == 0 {
-		return best, fmt.Errorf("%w: no peer announces a state of shard %d; name a sync block", ErrNoSync, p.o.Shard)
-	}
-	return best, nil
+	return out, nil
 }
 
 // children asks a peer for the two blocks after a block; nil without a valid answer.

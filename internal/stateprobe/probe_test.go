@@ -319,6 +319,34 @@ func testUnreliablePeer(t *testing.T, chain wire.GenesisID, h *primitives.StateH
 	}
 }
 
+// TestInventedAnnouncementsDoNotHideTheState: a host that announces an invented block of a later epoch, which
+// any node of the network can do, does not keep the probe from trying the block that peers announce.
+func TestInventedAnnouncementsDoNotHideTheState(t *testing.T) {
+	t.Parallel()
+	host := func(name string, epoch uint64, of byte, shards ...primitives.ShardID) *wire.SnapshotHost {
+		return wire.NewSnapshotHost(primitives.SecretKeyFromSeed(primitives.ED25519, name), primitives.Hash{of}, epoch, shards)
+	}
+	i := &near.Info{Hosts: []*wire.SnapshotHost{
+		host("invented", 1<<60, 1, 1), host("distant 1", 8, 2, 1), host("distant 2", 9, 3, 1), host("distant 3", 9, 4, 0, 1),
+		host("distant 4", 9, 4, 1), host("peer", 8, 2, 1), host("another shard", 10, 5, 0),
+	}}
+	i.Peers = append(i.Peers, near.PeerState{Info: wire.PeerInfo{ID: i.Hosts[5].PeerID}})
+	p := &prober{o: Options{Shard: 1}}
+	got, err := p.announced(i)
+	if want := []primitives.Hash{{2}, {1}, {4}, {3}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+	for k := range 20 {
+		i.Hosts = append(i.Hosts, host(fmt.Sprint(k), 1<<60, byte(10+k), 1))
+	}
+	if got, err = p.announced(i); err != nil || len(got) != maxAnnounced || got[0] != (primitives.Hash{2}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := p.announced(&near.Info{}); !errors.Is(err, ErrNoSync) {
+		t.Error(err)
+	}
+}
+
 // TestPartsAreSelected: lists and ranges of parts, and samples from the first part to the last.
 func TestPartsAreSelected(t *testing.T) {
 	t.Parallel()
