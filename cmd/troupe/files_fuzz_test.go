@@ -71,6 +71,7 @@ var reads = map[string]string{
 	"bench arrival": "", "bench node": "", "bench shard": "", "bench start": "", "bench state": "", "localnet": "", "net capture": "", "keys new": "", "keys implicit": "", "keys universal": "", "sim": "", "version": "", compilerName: "",
 	"doctor":  "as validate-config",
 	"stream":  "log_config.json; the cursor is read by indexer, whose own fuzzing it has",
+	"history": "config.json, as top", "net state-parts": "config.json and genesis.json, as validate-config",
 	"account": "config.json, as trace", "tx": "as account", "block": "as account", "rpc": "as account",
 	"config": "", "config schema": "", "dev": "none of a user's",
 	"bench": "", "keys": "", "net": "", "snapshot": "", "view-state": "", "view-state view-chain": "config.json, as dump-state", "view-state epoch-info": "as view-chain", "view-state apply-range": "as view-chain", "view-state check-history": "as view-chain; its own state file", "completion": "", "help": "",
