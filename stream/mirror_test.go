@@ -297,7 +297,7 @@ func outcomeOf(o *view.OutcomeProof) any {
 	}
 	m := &o.Outcome.Metadata
 	version, profile, contracts := max(1, m.Version), any(nil), any(absent{})
-	if m.Version >= 2 {
+	if m.Version >= 2 || m.Profile != nil { // version 1 has one only in old views
 		profile = listOf(m.Profile, func(c *primitives.CostEntry) any {
 			return object{{"cost_category", c.Category}, {"cost", c.Cost}, {"gas_used", fmt.Sprint(uint64(c.Gas))}}
 		})
