@@ -120,7 +120,7 @@ func (d osDisk) createFile(name string) (file, error) {
 	return osFile{f}, nil
 }
 
-func (d osDisk) syncNames() error { return syncDir(filepath.Join(d.dir, logName)) }
+func (d osDisk) syncNames() error { return SyncDir(filepath.Join(d.dir, logName)) }
 
 func (d osDisk) openFile(name string) (file, error) {
 	f, err := os.OpenFile(filepath.Join(d.dir, logName, name), os.O_RDWR, 0)
@@ -164,7 +164,7 @@ func (d osDisk) writeMark(b []byte) error {
 		err = os.Rename(tmp, filepath.Join(d.dir, markName))
 	}
 	if err == nil {
-		err = syncDir(d.dir)
+		err = SyncDir(d.dir)
 	}
 	return err
 }
@@ -216,7 +216,8 @@ func fill(f *os.File, n int64) error {
 	return f.Sync()
 }
 
-func syncDir(dir string) error {
+// SyncDir makes the names in a folder durable: files that were created, renamed or removed there.
+func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

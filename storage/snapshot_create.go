@@ -240,7 +240,7 @@ func (d osDisk) begin() error {
 // segments of the log keep Open from accepting the folder as a new store.
 func (d osDisk) finish(id Identity) error {
 	for _, dir := range []string{filepath.Join(d.dir, logName), filepath.Join(d.dir, indexName), d.dir} {
-		if err := syncDir(dir); err != nil {
+		if err := SyncDir(dir); err != nil {
 			return err
 		}
 	}

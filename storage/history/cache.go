@@ -4,8 +4,6 @@ import (
 	"container/list"
 	"sync"
 
-	lerrors "github.com/syndtr/goleveldb/leveldb/errors"
-
 	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -60,5 +58,3 @@ func (c *cache) add(height primitives.Height, d *blockdoc.Document, bytes int64)
 		c.bytes -= x.bytes
 	}
 }
-
-func leveldbCorrupted(err error) bool { return lerrors.IsCorrupted(err) }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/syndtr/goleveldb/leveldb"
+	lerrors "github.com/syndtr/goleveldb/leveldb/errors"
 	"github.com/syndtr/goleveldb/leveldb/filter"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
@@ -403,7 +404,7 @@ func (s *Store) rotate() error {
 	if err != nil {
 		return wrap("log segment", err)
 	}
-	if err := syncDir(filepath.Join(s.dir, logName)); err != nil {
+	if err := storage.SyncDir(filepath.Join(s.dir, logName)); err != nil {
 		_ = f.Close()
 		return wrap("log segment", err)
 	}
@@ -725,16 +726,8 @@ func wrap(what string, err error) error {
 		return fmt.Errorf("history: %s: %w: %w", what, storage.ErrFull, err)
 	case errors.Is(err, leveldb.ErrClosed):
 		return fmt.Errorf("history: %s: %w", what, storage.ErrClosed)
-	case leveldbCorrupted(err):
+	case lerrors.IsCorrupted(err):
 		return fmt.Errorf("history: %s: %w: %w", what, storage.ErrDamaged, err)
 	}
 	return fmt.Errorf("history: %s: %w", what, err)
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
