@@ -18,7 +18,10 @@ type Machine struct {
 	proofAt int64 // earliest time of the next proof request
 	// proofTried means that a proof request failed since sync started. Block requests then do not
 	// wait for the next proof request.
-	proofTried    bool
+	proofTried bool
+	proofs     ProofRequests
+	// provedAt is the height that the sender of the last accepted proof claimed. 0: none was accepted.
+	provedAt      primitives.Height
 	lastFullBatch int64 // time of the last full header response, or of the start of sync
 	blocks        map[primitives.Hash]*blockRequest
 	active        bool
@@ -119,6 +122,18 @@ func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected
 	}
 	return m.proof.claimed, true
 }
+
+// ProofRequests counts the requests for an epoch sync proof since the last accepted one.
+type ProofRequests struct {
+	// Wanted means that the last event found the highest claim far enough ahead for a proof.
+	Wanted bool
+	Sent   int // requests, with the one in flight
+	Silent int // requests without a response within Options.ProofWait
+	Unused int // proofs that were not accepted
+}
+
+// ProofRequests returns what became of the requests for an epoch sync proof.
+func (m *Machine) ProofRequests() ProofRequests { return m.proofs }
 
 // Waits returns the height of the lowest requested block that has not arrived, or 0 if there is
 // none. since is the time in ms since the tip last changed.
@@ -382,6 +397,7 @@ func (m *Machine) expire(out *Out, now int64) {
 	// A timeout is no strike, because many peers have no proof.
 	if r := m.proof; r != nil && !r.verifying && now-r.at >= m.o.ProofWait {
 		m.proof, m.proofTried = nil, true
+		m.proofs.Silent++
 		if p := m.peers[r.peer]; p != nil {
 			p.noProof = now + 10*m.o.ProofWait
 		}
@@ -485,8 +501,13 @@ func (m *Machine) askHeaders(out *Out, now int64) error {
 // askProof requests an epoch sync proof if the highest claimed height is more than Horizon above
 // the blocks and headers. It prefers peers from which no recent request failed. Sync continues if
 // no proof arrives within proofFirst, because a young network has no proof.
+//
+// A proof ends up to three epochs below the claim, which is more than a usual Horizon. So after a
+// proof the headers have to close that gap: another proof is requested only if the highest claim has
+// risen by more than Horizon since.
 func (m *Machine) askProof(out *Out, now int64) error {
-	if m.o.Horizon == 0 || m.proof != nil || now < m.proofAt {
+	m.proofs.Wanted = false
+	if m.o.Horizon == 0 {
 		return nil
 	}
 	if m.o.ProofBelow != 0 && m.tip >= m.o.ProofBelow && !m.chain.Apart() {
@@ -496,6 +517,13 @@ func (m *Machine) askProof(out *Out, now int64) error {
 	if err != nil || m.best <= max(at.Height, m.tip)+m.o.Horizon {
 		return err
 	}
+	if m.chain.Apart() && m.best <= m.provedAt+m.o.Horizon {
+		return nil
+	}
+	m.proofs.Wanted = true
+	if m.proof != nil || now < m.proofAt {
+		return nil
+	}
 	list := m.eligible(now, max(at.Height, m.tip)+m.o.Horizon+1)
 	list = prefer(list, func(p *peer) bool { return now >= p.noProof })
 	if len(list) == 0 {
@@ -503,6 +531,7 @@ func (m *Machine) askProof(out *Out, now int64) error {
 	}
 	p := list[m.o.Random(len(list))]
 	m.proof = &request{peer: p.id, at: now, claimed: p.height}
+	m.proofs.Sent++
 	out.Proof = p.id
 	return nil
 }
@@ -510,6 +539,11 @@ func (m *Machine) askProof(out *Out, now int64) error {
 func (m *Machine) proved(out *Out, now int64, ev *Proved) {
 	if m.proof == nil || m.proof.peer != ev.From {
 		return
+	}
+	if ev.Used {
+		m.provedAt, m.proofs = m.proof.claimed, ProofRequests{}
+	} else {
+		m.proofs.Unused++
 	}
 	m.proof = nil
 	switch {

@@ -667,6 +667,37 @@ func TestNewerProofIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
+// TestAcceptedProofIsNotAskedForAgain: after a proof that ends more than Horizon below the claim, the
+// headers close the gap without another proof. When the claim has risen by more than Horizon, another
+// proof is requested.
+func TestAcceptedProofIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	p := honest()
+	w := newWorld(t, 9, 2000, p)
+	p.height, p.headers = 1000, 0 // no headers arrive
+	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200, ProofFirst: true, ProofWait: 10_000, HeadersWait: 1 << 40})
+	w.pass()
+	if got := w.m.ProofRequests(); len(w.proofs) != 1 || got != (ProofRequests{Wanted: true, Sent: 1}) {
+		t.Fatalf("%d proofs requested, counted %+v", len(w.proofs), got)
+	}
+	w.step(ProofArrived{p.id})
+	w.headers, w.apart = 750, true // 250 below the claim
+	w.step(Proved{From: p.id, Used: true})
+	for end := w.now + 60_000; w.now < end; {
+		w.pass()
+	}
+	if got := w.m.ProofRequests(); len(w.proofs) != 1 || got != (ProofRequests{}) {
+		t.Errorf("%d proofs requested after the first was accepted, counted %+v", len(w.proofs)-1, got)
+	}
+	p.height = 1201
+	for end := w.now + 25_000; w.now < end; {
+		w.pass()
+	}
+	if got := w.m.ProofRequests(); len(w.proofs) < 2 || !got.Wanted || got.Sent != len(w.proofs)-1 || got.Silent < 2 {
+		t.Errorf("%d proofs requested after the claim has risen, counted %+v", len(w.proofs)-1, got)
+	}
+}
+
 // TestRequestsOfLostPeerAreSentElsewhere: requests to a peer that disconnects are sent to another
 // at once. Without peers nothing is requested, and no request is lost.
 func TestRequestsOfLostPeerAreSentElsewhere(t *testing.T) {

@@ -165,3 +165,22 @@ func TestGivenPublicAddressIsKept(t *testing.T) {
 		}
 	}
 }
+
+// TestNodeWithoutDrawTriesAllBootNodes: a node without Config.Draw dials each of its boot nodes, so those
+// that do not answer do not keep it from the one that does.
+func TestNodeWithoutDrawTriesAllBootNodes(t *testing.T) {
+	f := newTestNetwork(t, 1)
+	b := f.add("b", func(x *Config) { x.NoOutbound = true })
+	boot := []wire.PeerInfo{b.info()}
+	for i := range 4 {
+		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{9, 9, 9, byte(i)}), 1)
+		boot = append(boot, wire.PeerInfo{ID: idOf(fmt.Sprint("silent", i)), Addr: at})
+	}
+	a := f.add("a", func(x *Config) { x.Draw, x.Boot = nil, boot })
+	for range 600 { // at least one dial a minute: the chance that none is of b is below 1e-50
+		if f.run(time.Minute); a.isReady(b, wire.T2) {
+			return
+		}
+	}
+	t.Error("after ten hours the node has not dialled the only boot node that answers")
+}

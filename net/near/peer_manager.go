@@ -2,6 +2,7 @@ package near
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -83,7 +84,7 @@ type Config struct {
 	Sparing bool
 	// Meter counts messages. nil: a new one.
 	Meter *Meter
-	// Draw returns a random number from 0 to n-1. nil: always 0.
+	// Draw returns a random number from 0 to n-1. nil: rand.IntN, so a run cannot be repeated.
 	Draw func(n int) int
 }
 
@@ -115,7 +116,7 @@ func (c *Config) withDefaults() {
 		c.TTL = wire.StartTTL
 	}
 	if c.Draw == nil {
-		c.Draw = func(int) int { return 0 }
+		c.Draw = rand.IntN
 	}
 	if c.Blacklisted == nil {
 		c.Blacklisted = func(netip.AddrPort) bool { return false }
