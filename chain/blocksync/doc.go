@@ -20,5 +20,6 @@
 // Options.HeadersWait.
 //
 // A peer that sends no requested block, such as a false archive, delays the node by BlockWait each time
-// that it is asked. It is asked ever more rarely while another peer can be asked (Machine.miss).
+// that it is asked. It is asked ever more rarely while another peer can be asked (Machine.miss). A block
+// that did not arrive is requested from the peers that lost the fewest blocks (Machine.askBlocks).
 package blocksync

@@ -50,7 +50,16 @@ type peer struct {
 	missPause         int64 // time at which the last of these pauses began
 	// avoidedUntil is the time before which another peer is asked for blocks, if there is one.
 	avoidedUntil int64
+	// lost is the share of the last requested blocks that did not arrive, in thousandths.
+	lost int
 }
+
+// Weights of peer.lost: one request moves it by 1/lostSpan of the way. The shares of two peers that
+// differ by at most lostEqual count as equal.
+const (
+	lostSpan  = 16
+	lostEqual = 100
+)
 
 // request is a header or proof request in flight.
 type request struct {
@@ -240,6 +249,9 @@ func (m *Machine) miss(now int64, w *blockRequest) {
 		return
 	}
 	p.inFlight--
+	if !w.parent {
+		p.lost += (1000 - p.lost) / lostSpan
+	}
 	if w.at < p.missPause { // a request of the round for which the peer was paused
 		return
 	}
@@ -308,6 +320,7 @@ func (m *Machine) blockReceived(now int64, hash primitives.Hash) {
 	}
 	if p := m.peers[w.peer]; p != nil {
 		p.misses, p.unexcused, p.avoidedUntil = 0, 0, 0
+		p.lost -= p.lost / lostSpan
 	}
 	m.release(w)
 	w.received, w.at = true, now
@@ -606,7 +619,9 @@ func (m *Machine) IsOld(height primitives.Height) bool {
 
 // askBlocks sends each request that is due to the eligible peer with the fewest requests in flight.
 // Old blocks are requested only from archival peers, if there are any (nearcore
-// chain/client/src/sync/block.rs:156). A peer that is avoided is asked only if all are.
+// chain/client/src/sync/block.rs:156). A peer that is avoided is asked only if all are. A block that did
+// not arrive is requested from the peers that lost the smallest share of their blocks. So peers that send
+// just enough blocks not to be paused delay the node by about BlockWait in each Window, however many they are.
 func (m *Machine) askBlocks(out *Out, now int64) {
 	for _, w := range m.sorted() {
 		if w.received || w.peer != "" || w.parent && w.tries > 0 && now-w.at < BlockWait {
@@ -618,6 +633,10 @@ func (m *Machine) askBlocks(out *Out, now int64) {
 			list = prefer(list, func(p *peer) bool { return p.archival })
 		}
 		list = prefer(list, func(p *peer) bool { return now >= p.avoidedUntil })
+		if w.tries > 0 && len(list) > 0 {
+			least := slices.MinFunc(list, func(a, b *peer) int { return a.lost - b.lost }).lost
+			list = prefer(list, func(p *peer) bool { return p.lost <= least+lostEqual })
+		}
 		for _, p := range list {
 			switch {
 			case p.inFlight >= m.o.MaxRequests || len(free) > 0 && p.inFlight > free[0].inFlight:

@@ -48,6 +48,8 @@ type simPeer struct {
 	headers  int   // headers in a response; 0: no response, -1: an empty one, -2: an invalid one
 	blocks   bool
 	wrong    bool // its blocks are bad copies
+	every    int  // answers only one of so many block requests; 0: all
+	blocksN  int  // number of block requests
 	from     int  // its lowest block
 	headersN int  // number of header requests
 	archival bool
@@ -152,6 +154,9 @@ func (w *world) askBlock(p *simPeer, h primitives.Hash) {
 	}
 	n := int(binary.BigEndian.Uint64(h[:])) - 1
 	if p == nil || !p.blocks || w.banned[p.id] || n < p.from || n > int(p.height) {
+		return
+	}
+	if p.blocksN++; p.every > 0 && p.blocksN%p.every != 0 {
 		return
 	}
 	w.in(p.delay, func() {
@@ -291,6 +296,24 @@ func TestSilentArchiveDelaysSyncLittle(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSilentForMostBlocksDelaysSyncLittle: peers that answer just often enough not to be paused delay
+// the node by one BlockWait in each Window, though they are the majority.
+func TestSilentForMostBlocksDelaysSyncLittle(t *testing.T) {
+	t.Parallel()
+	const height = 2000
+	for seed := range int64(3) {
+		peers := []*simPeer{honest()}
+		for range 4 {
+			peers = append(peers, &simPeer{delay: 30, headers: 512, blocks: true, every: 3})
+		}
+		w := newWorld(t, seed, height, peers...)
+		if most := int64(height / Window * BlockWait); !w.run(most) {
+			t.Errorf("seed %d: at %d of %d after %d s", seed, w.tip, height, most/1000)
+		}
+		t.Logf("seed %d: %d ms, %d blocks from the honest peer", seed, w.now, w.shares[peers[0].id])
 	}
 }
 
