@@ -10,7 +10,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/blocksync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
@@ -276,24 +275,39 @@ type bootstrapFolder struct {
 	sync  *engine.BootstrapSync
 }
 
-// Begin opens the incoming folder and starts or resumes state sync. If the start fails because of
-// the folder's contents, Begin tries once more with an empty folder.
+// Begin opens the incoming folder and starts or resumes state sync. If the contents of the folder do not
+// fit, Begin tries once more with an empty folder. After any other error, such as a full disk or a failed
+// read, the folder stays: it may have the download of many hours.
 func (a *bootstrapFolder) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for again := false; ; again = true {
 		came, err := a.begin(b)
 		a.sync = came
-		// After these errors an empty folder would not help.
-		if err == nil || again || errors.Is(err, storage.ErrLocked) || errors.As(err, new(chain.Invalid)) {
+		if err == nil || again || !isUnfit(err) {
 			return came, err
 		}
-		a.h.log.WithError(err).Debug("an unfinished state sync cannot be resumed and is removed")
+		a.h.log.WithError(err).Warn("an unfinished state sync cannot be resumed: its data is removed")
 		a.end()
 		if err := os.RemoveAll(incomingDir(a.h.home)); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// isUnfit returns whether an error of begin means that the incoming folder is damaged, or of another
+// format, chain, block or set of shards.
+func isUnfit(err error) bool {
+	if storage.IsFull(err) {
+		return false
+	}
+	for _, e := range []error{storage.ErrDamaged, storage.ErrFormat, storage.ErrForeign, storage.ErrOrder,
+		storage.ErrNotFound, storage.ErrGone} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *bootstrapFolder) begin(b *engine.BootstrapInput) (came *engine.BootstrapSync, err error) {

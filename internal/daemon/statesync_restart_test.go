@@ -9,9 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/testkit/testnode"
@@ -289,5 +291,56 @@ func TestDiscardedDownloadMarksNoFolder(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(incomingDir(h.home), completeFile)); err == nil {
 		t.Error("the folder is marked")
+	}
+}
+
+// failingBlocks is a list of blocks that cannot be read.
+type failingBlocks struct{ err error }
+
+func (f failingBlocks) Len() int                             { return 1 }
+func (f failingBlocks) Block(int) (*primitives.Block, error) { return nil, f.err }
+
+// TestUnfinishedStateSyncSurvivesErrors: if a state sync cannot be resumed because the disk is full or a
+// read fails, what was downloaded stays. It is removed only if it does not fit.
+func TestUnfinishedStateSyncSurvivesErrors(t *testing.T) {
+	h := joined(t, made(t), "")
+	defer stop(t, h)
+	f := &bootstrapFolder{h: h}
+	defer f.stop()
+	downloaded := filepath.Join(incomingDir(h.home), "downloaded")
+	for _, x := range []struct {
+		err   error
+		stays bool
+	}{
+		{storage.ErrFull, true},
+		{fmt.Errorf("log write: %w", syscall.ENOSPC), true},
+		{fmt.Errorf("%w: %w", storage.ErrDamaged, syscall.EDQUOT), true},
+		{storage.ErrFailed, true},
+		{storage.ErrLocked, true},
+		{syscall.EIO, true},
+		{syscall.EMFILE, true},
+		{chain.InvalidBlockMerkleRoot, true},
+		{fmt.Errorf("the blocks of another epoch: %w", storage.ErrOrder), false},
+		{storage.ErrDamaged, false},
+		{storage.ErrFormat, false},
+		{storage.ErrForeign, false},
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(downloaded), 0o755), os.RemoveAll(downloaded)); err != nil {
+			t.Fatal(err)
+		}
+		try := func() error {
+			_, err := f.Begin(&engine.BootstrapInput{Blocks: failingBlocks{x.err}})
+			return err
+		}
+		_ = try() // makes a store
+		if err := os.WriteFile(downloaded, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := try(); !errors.Is(err, x.err) {
+			t.Errorf("%v: error %v", x.err, err)
+		}
+		if _, err := os.Stat(downloaded); (err == nil) != x.stays {
+			t.Errorf("%v: stays %v, expected %v", x.err, err == nil, x.stays)
+		}
 	}
 }
