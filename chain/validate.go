@@ -458,13 +458,35 @@ func ValidateBody(c *primitives.Chunk) error {
 // from outgoing. Errors: Invalid.
 func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
 	layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
-	h := &c.Header
-	hash := h.ChunkHash()
-	if c.Hash != hash {
-		return invalidf(InvalidChunk, "the hash does not match")
+	coded, err := ValidateUncodedChunk(c, extra, outgoing, layout)
+	if coded || err != nil {
+		return err
 	}
-	coded := c.Whole == hash && primitives.SameReceipts(c.PrevOutgoingReceipts, outgoing)
-	return validateChunk(c, extra, outgoing, layout, rs, coded)
+	return ValidateCoding(c, outgoing, rs)
+}
+
+// ValidateUncodedChunk is ValidateChunk without ValidateCoding. coded means that ValidateCoding is
+// not needed, because the body was decoded from parts that have the root in the header.
+func ValidateUncodedChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
+	layout primitives.ShardLayout) (coded bool, err error) {
+	hash := c.Header.ChunkHash()
+	if c.Hash != hash {
+		return false, invalidf(InvalidChunk, "the hash does not match")
+	}
+	coded = c.Whole == hash && primitives.SameReceipts(c.PrevOutgoingReceipts, outgoing)
+	return coded, validateChunk(c, extra, outgoing, layout, coded)
+}
+
+// ValidateCoding validates that the transactions of c and the outgoing receipts encode to the root
+// and length in the header (nearcore chain/chain/src/validate.rs
+// validate_chunk_with_encoded_merkle_root).
+func ValidateCoding(c *primitives.Chunk, outgoing []*primitives.Receipt, rs *primitives.ReedSolomon) error {
+	h := &c.Header
+	enc, err := EncodeBody(&primitives.ChunkBody{Transactions: c.Transactions, PrevOutgoingReceipts: outgoing}, rs)
+	if err != nil || enc.Root != h.EncodedMerkleRoot || enc.Length != h.EncodedLength {
+		return InvalidEncodedMerkleRoot
+	}
+	return nil
 }
 
 // ValidateChunkAgain does the same as ValidateChunk for a chunk header that passed ValidateChunk
@@ -474,13 +496,13 @@ func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	if c.Hash != c.Header.ChunkHash() {
 		return invalidf(InvalidChunk, "the hash does not match")
 	}
-	return validateChunk(c, extra, nil, primitives.ShardLayout{}, nil, true)
+	return validateChunk(c, extra, nil, primitives.ShardLayout{}, true)
 }
 
-// validateChunk does the work of ValidateChunk. coded says that the receipts and transactions are
+// validateChunk does the work of ValidateUncodedChunk. coded says that the receipts and transactions are
 // known to encode to the root and length in the header.
 func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
-	layout primitives.ShardLayout, rs *primitives.ReedSolomon, coded bool) error {
+	layout primitives.ShardLayout, coded bool) error {
 	h := &c.Header
 	switch {
 	case h.PrevStateRoot != extra.StateRoot:
@@ -508,12 +530,6 @@ func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 		return InvalidShardSplit
 	case h.TxRoot != TxRoot(c.Transactions):
 		return InvalidTxRoot
-	case coded:
-		return nil
-	}
-	enc, err := EncodeBody(&primitives.ChunkBody{Transactions: c.Transactions, PrevOutgoingReceipts: outgoing}, rs)
-	if err != nil || enc.Root != h.EncodedMerkleRoot || enc.Length != h.EncodedLength {
-		return InvalidEncodedMerkleRoot
 	}
 	return nil
 }

@@ -92,6 +92,7 @@ type Job struct {
 	// optimistic applies the same chunk for an optimistic block; nil: there is none.
 	optimistic *OptimisticJob
 	took       time.Duration // duration of Run
+	meter      *ChunkMeter   // nil: not measured
 
 	prove      bool        // record a state proof for the chunk's witness
 	transition *Transition // made by Run if prove is set; the import sets its Block and Height
@@ -118,6 +119,9 @@ func (j *Job) Run() {
 			return err
 		})
 		if !j.retryFork() {
+			if j.err == nil {
+				j.meter.applied(updateShard, &j.input, j.result, time.Since(began))
+			}
 			return
 		}
 	}
@@ -338,7 +342,7 @@ func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout pri
 	if e.validChunks.has(c.Hash) {
 		return chain.ValidateChunkAgain(c, prev.Extra)
 	}
-	err := chain.ValidateChunk(c, prev.Extra, prev.Outgoing, layout, e.coding)
+	err := e.times.Applied.validate(c, prev.Extra, prev.Outgoing, layout, e.coding)
 	if err == nil {
 		e.validChunks.add(c.Hash)
 	}
@@ -567,6 +571,7 @@ func (e *Engine) makeJobs(
 	for i := range entry.Shards {
 		s, prev := &entry.Shards[i], &p.prev[i]
 		job := &p.jobs[i]
+		job.meter = &e.times.Applied
 		if job.Shard, job.ID = primitives.ShardIndex(i), s.ID; !prev.Held() {
 			continue
 		}

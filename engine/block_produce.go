@@ -58,6 +58,7 @@ func (e *Engine) NewCodedChunk(
 	if err == nil {
 		e.ownChunks.add(c.Hash)
 		e.validChunks.add(c.Hash)
+		e.times.Applied.produced(id, len(txs))
 	}
 	return c, coded, err
 }

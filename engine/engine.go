@@ -227,7 +227,7 @@ func Open(o Options) (*Engine, error) {
 	if e.coding, err = primitives.NewReedSolomon(e.epochs.NumDataParts(), e.epochs.NumTotalParts()); err != nil {
 		return nil, fmt.Errorf("engine: set up Reed-Solomon coding of chunks: %w", err)
 	}
-	e.witnesses = newWitnessChecker(e, e.coding, o.MainResults)
+	e.witnesses = newWitnessChecker(e, e.coding, o.MainResults, &e.times.Applied)
 	e.snapshots = newStateSnapshots(e, &e.o)
 	e.headerChain = newHeaderChain(e)
 	e.proofs = newWitnessCache(e, &e.o)

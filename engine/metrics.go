@@ -68,6 +68,7 @@ type Times struct {
 	// Optimistic counts the chunks of imported blocks, by whether an optimistic block had the same
 	// input.
 	Optimistic OptimisticUses
+	Applied    ChunkMeter
 }
 
 // OptimisticUses counts chunks by shard. Safe for concurrent use.

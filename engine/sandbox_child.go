@@ -57,7 +57,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	if at.Hash == e.genesis.Hash {
 		c.genesis = at
 	}
-	c.witnesses = newWitnessChecker(c, c.coding, o.MainResults)
+	c.witnesses = newWitnessChecker(c, c.coding, o.MainResults, &c.times.Applied)
 	c.snapshots = newStateSnapshots(c, &c.o)
 	c.headerChain = newHeaderChain(c)
 	c.proofs = newWitnessCache(c, &c.o)

@@ -404,7 +404,7 @@ func (j *ShardCatchup) step(
 	}
 	s := &y.Shards[j.index]
 	if s.Chunk != nil {
-		if err := chain.ValidateChunk(s.Chunk, before.Extra, before.Outgoing, j.layout, j.e.coding); err != nil {
+		if err := j.e.times.Applied.validate(s.Chunk, before.Extra, before.Outgoing, j.layout, j.e.coding); err != nil {
 			return nil, fmt.Errorf("%w: shard %d of block %d: %w", ErrChunk, j.id, x.Height(), err)
 		}
 		checked := *s.Chunk

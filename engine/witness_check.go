@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
@@ -34,6 +35,7 @@ type WitnessChecker struct {
 	chain   witnessChain
 	coding  *primitives.ReedSolomon
 	results *mainResults
+	meter   *ChunkMeter // nil: not measured
 }
 
 // witnessChain is what WitnessChecker reads of the engine. All methods are safe for concurrent use.
@@ -48,8 +50,8 @@ type witnessChain interface {
 
 // newWitnessChecker returns a checker that caches at most mainResults results for each shard
 // (Options.MainResults).
-func newWitnessChecker(chain witnessChain, coding *primitives.ReedSolomon, mainResults int) *WitnessChecker {
-	return &WitnessChecker{chain: chain, coding: coding, results: newMainResults(mainResults)}
+func newWitnessChecker(chain witnessChain, coding *primitives.ReedSolomon, mainResults int, meter *ChunkMeter) *WitnessChecker {
+	return &WitnessChecker{chain: chain, coding: coding, results: newMainResults(mainResults), meter: meter}
 }
 
 // CheckWitness validates a witness without using the shard's state. CheckWitness needs only the
@@ -296,7 +298,7 @@ func (v *WitnessChecker) compare(
 	extra *chain.ChunkExtra,
 	outgoing []*primitives.Receipt,
 ) error {
-	if err := chain.ValidateChunk(chunkOf(w), extra, outgoing, s.layout, v.coding); err != nil {
+	if err := v.meter.validate(chunkOf(w), extra, outgoing, s.layout, v.coding); err != nil {
 		return fmt.Errorf("%w: %w", ErrWitness, err)
 	}
 	return nil
@@ -333,7 +335,7 @@ func (v *WitnessChecker) replayMain(
 	for i, tx := range w.Transactions {
 		in.Transactions[i] = apply.Transaction{SignedTransaction: tx, Valid: valid(tx.BlockHash)}
 	}
-	r, err := applyOnProof(in)
+	r, err := v.applyOnProof(in)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -358,7 +360,7 @@ func (v *WitnessChecker) replayMissing(base [][]byte, step *spanStep, extra *cha
 	if in.Trie, err = ProofTrie(base, extra.StateRoot); err != nil {
 		return witnessFault(err)
 	}
-	r, err := applyOnProof(in)
+	r, err := v.applyOnProof(in)
 	if err == nil {
 		extra.StateRoot = r.Trie.Root()
 	}
@@ -422,9 +424,12 @@ func (v *WitnessChecker) layoutAfter(at *BlockNode) (primitives.ShardLayout, err
 }
 
 // applyOnProof applies one shard of a block to a state proof.
-func applyOnProof(in *apply.Input) (r *apply.Result, err error) {
+func (v *WitnessChecker) applyOnProof(in *apply.Input) (r *apply.Result, err error) {
+	began := time.Now()
 	err = Catch(func() (err error) {
-		r, err = apply.Apply(in)
+		if r, err = apply.Apply(in); err == nil {
+			v.meter.applied(validateChunk, in, r, time.Since(began))
+		}
 		return err
 	})
 	return r, witnessFault(err)

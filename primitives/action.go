@@ -29,7 +29,7 @@ const (
 	TagWithdrawFromGasKey
 	TagDelegateV2
 	TagUniversalStateInit
-	numActionTags
+	NumActionTags // number of actions
 )
 
 // Action is one step of a transaction or receipt. The types below are the only ones.

@@ -3,6 +3,8 @@ package node
 import (
 	"fmt"
 	"maps"
+	"math"
+	"math/big"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,8 +25,10 @@ type stats struct {
 	// used
 	blocks, transactions, gas atomic.Uint64
 	outcomes                  atomic.Uint64
-	// number of new chunks, and of transactions with an outcome in these chunks
-	chunks, converted atomic.Uint64
+	// number of new chunks, and of transactions in these chunks that were converted to receipts and
+	// that failed
+	chunks, converted, failed atomic.Uint64
+	burnt                     atomic.Uint64 // bits of the yoctoNEAR, as a float64, that new chunks state to have burnt
 	delayed           atomic.Pointer[[]Delayed]
 	// skipped is the number of missing chunks of blocks that became the head, by shard. A shard is
 	// added when it first misses a chunk, by a copy of the map.
@@ -78,7 +82,10 @@ func (s *stats) count(m *messages.BlockAccepted) {
 		if x.Chunk != nil {
 			s.chunks.Add(1)
 			s.transactions.Add(uint64(len(x.Chunk.Transactions)))
-			s.converted.Add(converted(x))
+			done, failed := converted(x)
+			s.converted.Add(done)
+			s.failed.Add(failed)
+			s.burn(x.Chunk.Header.PrevBalanceBurnt)
 		} else {
 			s.skip(x.ID)
 		}
@@ -96,16 +103,29 @@ type Delayed struct {
 	Receipts uint64
 }
 
-// converted returns how many transactions of a chunk have an outcome, which means that they were
-// converted to receipts. In the list of a chunk's outcomes, the outcomes of transactions come
-// first, in the order of the transactions.
-func converted(x *messages.ShardAccepted) (n uint64) {
+// burn adds an amount to s.burnt. Only one goroutine may call it at a time.
+func (s *stats) burn(b primitives.Balance) {
+	yocto, _ := new(big.Float).SetInt(b.Big()).Float64()
+	s.burnt.Store(math.Float64bits(math.Float64frombits(s.burnt.Load()) + yocto))
+}
+
+// converted returns how many transactions of a chunk were converted to receipts, and how many
+// failed. In the list of a chunk's outcomes, the outcomes of transactions come first, in the order
+// of the transactions. A transaction without an outcome is a further copy of another one.
+func converted(x *messages.ShardAccepted) (done, failed uint64) {
+	at := 0
 	for _, t := range x.Chunk.Transactions {
-		if int(n) < len(x.Outcomes) && x.Outcomes[n].ID == t.Hash() {
-			n++
+		if at == len(x.Outcomes) || x.Outcomes[at].ID != t.Hash() {
+			continue
 		}
+		if x.Outcomes[at].Outcome.Status.Kind == primitives.StatusFailure {
+			failed++
+		} else {
+			done++
+		}
+		at++
 	}
-	return n
+	return done, failed
 }
 
 // Stats are counters since the node started, and current values.
@@ -117,7 +137,8 @@ type Stats struct {
 	Pooled                      int    // number of transactions in all pools
 	PooledBytes                 int64
 	Parked, Sessions            int64
-	Chunks, Converted           uint64    // number of new chunks, and of transactions with an outcome in these chunks
+	Chunks                      uint64    // number of new chunks
+	Converted, Failed           uint64    // number of transactions in these chunks that were converted to receipts, that failed
 	Delayed                     []Delayed // delayed receipts after the head block, by shard
 	Subscribed                  int64     // number of open subscriptions
 	Streamed                    int64     // number of subscriptions that are open or whose actor still runs
@@ -131,7 +152,8 @@ func (n *Node) Stats() Stats {
 		Gas: s.gas.Load(), Submitted: n.tally.Submitted.Load(), Refused: n.tally.Refused.Load(), Overrun: n.tally.Overrun.Load(),
 		Parked: n.parked.Load(), Sessions: n.sessions.Load(),
 	}
-	out.Chunks, out.Converted, out.Subscribed, out.Streamed = s.chunks.Load(), s.converted.Load(), n.subscribed.Load(), n.streamed.Load()
+	out.Chunks, out.Converted, out.Failed = s.chunks.Load(), s.converted.Load(), s.failed.Load()
+	out.Subscribed, out.Streamed = n.subscribed.Load(), n.streamed.Load()
 	if d := s.delayed.Load(); d != nil {
 		out.Delayed = *d
 	}
@@ -241,9 +263,14 @@ func (n *Node) Metrics(b []byte) []byte {
 			s.Transactions},
 		{"near_transaction_processed_successfully_total", "counter",
 			"The number of transactions processed successfully since starting this node", s.Converted},
+		{"near_transaction_processed_failed_total", "counter",
+			"The number of transactions processed and failed since starting this node", s.Failed},
+		{"near_blocks_processed", "counter", "Number of processed blocks", s.Blocks},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
+	b = fmt.Appendf(b, "# HELP near_balance_burnt Balance burnt by processed blocks in yoctoNEAR\n"+
+		"# TYPE near_balance_burnt counter\nnear_balance_burnt %g\n", math.Float64frombits(n.stats.burnt.Load()))
 	b = n.stats.lags.AppendText(n.stats.appendSkipped(b), headLag)
 	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds Current delay until the transaction tracker knows a new request that waits for a transaction\n"+
 		"# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",

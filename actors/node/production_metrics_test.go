@@ -112,3 +112,23 @@ func TestAgeOfHeadsIsMeasured(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyConvertedTransactionsAreSuccessful: a transaction with a failed outcome counts as failed, a
+// further copy without an outcome does not count.
+func TestOnlyConvertedTransactionsAreSuccessful(t *testing.T) {
+	tx := func(nonce primitives.Nonce) *primitives.SignedTransaction {
+		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a", ReceiverID: "b",
+			Nonce: primitives.TransactionNonce{Nonce: nonce}}, primitives.ZeroED25519Signature)
+	}
+	outcome := func(tx *primitives.SignedTransaction, kind primitives.StatusKind) primitives.OutcomeWithID {
+		return primitives.OutcomeWithID{ID: tx.Hash(), Outcome: primitives.Outcome{Status: primitives.ExecutionStatus{Kind: kind}}}
+	}
+	good, bad, last := tx(1), tx(2), tx(3)
+	x := &messages.ShardAccepted{Chunk: new(primitives.Chunk)}
+	x.Chunk.Transactions = []*primitives.SignedTransaction{good, bad, good, last}
+	x.Outcomes = []primitives.OutcomeWithID{outcome(good, primitives.StatusSuccessReceiptID), outcome(bad, primitives.StatusFailure),
+		outcome(last, primitives.StatusSuccessReceiptID), outcome(tx(4), primitives.StatusFailure)}
+	if done, failed := converted(x); done != 2 || failed != 1 {
+		t.Errorf("%d converted and %d failed, want 2 and 1", done, failed)
+	}
+}

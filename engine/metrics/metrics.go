@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // scaled returns a value in the metric's unit.
@@ -79,59 +80,73 @@ func TwoSided(bounds []float64) (out []float64) {
 // nil Set do nothing. Safe for concurrent use.
 type Set struct {
 	mu sync.Mutex
-	of map[*Family]map[string]*series // by the labels' text
+	of map[*Family]map[string]*Series // by the labels' text
 }
 
-// series is a metric with its labels.
-type series struct {
-	sum    int64    // sum of all values; of a gauge the last value
-	counts []uint64 // of a histogram: number of values in each bucket, the last one above all bounds
+// Series is a metric with its labels. Adding to it looks up nothing and takes no lock. Methods of a
+// nil Series do nothing. Safe for concurrent use.
+type Series struct {
+	f      *Family
+	sum    atomic.Int64    // sum of all values; of a gauge the last value
+	counts []atomic.Uint64 // of a histogram: number of values in each bucket, the last one above all bounds
+}
+
+// Add adds v to a counter or gauge, or counts v in a histogram.
+func (x *Series) Add(v int64) {
+	if x == nil {
+		return
+	}
+	x.sum.Add(v)
+	if x.f.Kind == Histogram {
+		i, _ := slices.BinarySearch(x.f.Bounds, x.f.scaled(v)) // index of the first bound >= v
+		x.counts[i].Add(1)
+	}
+}
+
+// Put sets a gauge.
+func (x *Series) Put(v int64) {
+	if x != nil {
+		x.sum.Store(v)
+	}
+}
+
+// Series returns the metric of a family with these values of the labels, for callers that add to it
+// often. The Series of a nil Set is nil.
+func (s *Set) Series(f *Family, values ...string) *Series {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at(f, values)
 }
 
 // Add adds v to a counter or gauge, or counts v in a histogram. values are those of the labels.
-func (s *Set) Add(f *Family, v int64, values ...string) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := s.at(f, values)
-	x.sum += v
-	if f.Kind == Histogram {
-		i, _ := slices.BinarySearch(f.Bounds, f.scaled(v)) // index of the first bound >= v
-		x.counts[i]++
-	}
-}
+func (s *Set) Add(f *Family, v int64, values ...string) { s.Series(f, values...).Add(v) }
 
 // Put sets a gauge. values are those of the labels.
-func (s *Set) Put(f *Family, v int64, values ...string) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.at(f, values).sum = v
-}
+func (s *Set) Put(f *Family, v int64, values ...string) { s.Series(f, values...).Put(v) }
 
 // Value returns the sum of the values that were added, or the last value of a gauge, in the unit in
 // which they were added.
 func (s *Set) Value(f *Family, values ...string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.at(f, values).sum
+	return s.at(f, values).sum.Load()
 }
 
 // Count returns the number of values that were added to a histogram.
 func (s *Set) Count(f *Family, values ...string) (n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.at(f, values).counts {
-		n += c
+	x := s.at(f, values)
+	for i := range x.counts {
+		n += x.counts[i].Load()
 	}
 	return n
 }
 
-func (s *Set) at(f *Family, values []string) *series {
+func (s *Set) at(f *Family, values []string) *Series {
 	if len(values) != len(f.Labels) {
 		panic(fmt.Sprintf("metrics: %s has %d labels, not %d", f.Name, len(f.Labels), len(values)))
 	}
@@ -140,16 +155,16 @@ func (s *Set) at(f *Family, values []string) *series {
 		labels[i] = f.Labels[i] + "=" + strconv.Quote(v)
 	}
 	if s.of == nil {
-		s.of = map[*Family]map[string]*series{}
+		s.of = map[*Family]map[string]*Series{}
 	}
 	of := s.of[f]
 	if of == nil {
-		of = map[string]*series{}
+		of = map[string]*Series{}
 		s.of[f] = of
 	}
 	key := strings.Join(labels, ",")
 	if of[key] == nil {
-		of[key] = &series{counts: make([]uint64, len(f.Bounds)+1)}
+		of[key] = &Series{f: f, counts: make([]atomic.Uint64, len(f.Bounds)+1)}
 	}
 	return of[key]
 }
@@ -177,21 +192,22 @@ func (s *Set) AppendText(b []byte, families ...*Family) []byte {
 	return b
 }
 
-func (x *series) append(b []byte, f *Family, labels string) []byte {
+func (x *Series) append(b []byte, f *Family, labels string) []byte {
 	with, alone := labels, ""
 	if labels != "" {
 		with, alone = labels+",", "{"+labels+"}"
 	}
 	if f.Kind != Histogram {
-		return fmt.Appendf(b, "%s%s %s\n", f.Name, alone, number(f.scaled(x.sum)))
+		return fmt.Appendf(b, "%s%s %s\n", f.Name, alone, number(f.scaled(x.sum.Load())))
 	}
 	total := uint64(0)
 	for i, bound := range f.Bounds {
-		total += x.counts[i]
+		total += x.counts[i].Load()
 		b = fmt.Appendf(b, "%s_bucket{%sle=\"%s\"} %d\n", f.Name, with, number(bound), total)
 	}
-	total += x.counts[len(f.Bounds)]
-	return fmt.Appendf(b, "%s_bucket{%sle=\"+Inf\"} %d\n%s_sum%s %s\n%s_count%s %d\n", f.Name, with, total, f.Name, alone, number(f.scaled(x.sum)), f.Name, alone, total)
+	total += x.counts[len(f.Bounds)].Load()
+	return fmt.Appendf(b, "%s_bucket{%sle=\"+Inf\"} %d\n%s_sum%s %s\n%s_count%s %d\n",
+		f.Name, with, total, f.Name, alone, number(f.scaled(x.sum.Load())), f.Name, alone, total)
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -188,7 +188,7 @@ func (h *Instance) appendCongestion(b []byte) []byte {
 			b = fmt.Appendf(b, "%s{shard_id=%q} %s\n", name, r.shard, r.value)
 		}
 	}
-	var levels, sizes, delayed []row
+	var levels, sizes, delayed, incoming, outgoing []row
 	head := h.Engine.Head()
 	for _, c := range head.Block.Body.Chunks {
 		shard := strconv.FormatUint(uint64(c.ShardID), 10)
@@ -198,12 +198,17 @@ func (h *Instance) appendCongestion(b []byte) []byte {
 			}
 		}
 		sizes = append(sizes, row{shard, strconv.FormatUint(c.CongestionInfo.ReceiptBytes, 10)})
+		incoming = append(incoming, row{shard, c.CongestionInfo.DelayedReceiptsGas.String()})
+		outgoing = append(outgoing, row{shard, c.CongestionInfo.BufferedReceiptsGas.String()})
 	}
 	for _, d := range h.Node.Stats().Delayed {
 		delayed = append(delayed, row{strconv.FormatUint(uint64(d.ID), 10), strconv.FormatUint(d.Receipts, 10)})
 	}
 	family("near_congestion_level", "Summary of congestion per shard, between 0.0 and 1.0.", levels)
 	family("near_congestion_receipt_bytes", "Size of all receipts currently delayed or buffered due to congestion.", sizes)
+	family("near_congestion_incoming_gas", "Gas of all receipts currently delayed due to congestion.", incoming)
+	family("near_congestion_outgoing_gas",
+		"Gas of all receipts in the outgoing receipts buffer due to congestion on other shards.", outgoing)
 	family("near_delayed_receipts_count", "The count of the delayed receipts. Indicator of congestion.", delayed)
 	return b
 }
@@ -227,7 +232,7 @@ func appendTimes(b []byte, t *engine.Times) []byte {
 			b = appendHistogram(b, "near_chunk_tgas_used_hist", fmt.Sprintf("shard=\"%d\"", id), x)
 		}
 	}
-	b = appendChoices(b, t.Choices.Read())
+	b = t.Applied.AppendText(appendChoices(b, t.Choices.Read()))
 	uses := t.Optimistic.Read()
 	for _, c := range []struct {
 		name, help string

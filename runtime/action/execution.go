@@ -25,6 +25,9 @@ type Result struct {
 	Contracts    []primitives.AccountContract // contract of the account before each executed action
 	TokensBurnt  primitives.Balance           // amount that actions burnt
 	Subsidized   primitives.Balance
+	// Begun counts the actions that passed the checks of account and permission, by tag. A receipt has
+	// at most 100 actions (parameters.Limits.MaxActionsPerReceipt).
+	Begun [primitives.NumActionTags]uint8
 }
 
 // Fail makes the result a failure. Fail drops the effects of the receipt and keeps the receipt's
@@ -142,6 +145,7 @@ func (x *Execution) run(a primitives.Action) (*failure, error) {
 	if fail := x.checkPermission(a); fail != nil {
 		return fail, nil
 	}
+	x.Result.Begun[a.Tag()]++
 	switch a := a.(type) {
 	case *primitives.Transfer:
 		return nil, x.transfer(a)

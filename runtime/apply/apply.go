@@ -21,6 +21,7 @@ type chunk struct {
 	gas     primitives.Gas     // gas burnt by all outcomes, including refunds
 	compute parameters.Compute // compute used so far; the chunk is full when it reaches limit
 	limit   parameters.Compute
+	ended   StageUse // gas and compute at the end of the last stage
 
 	local     []*primitives.Receipt // receipts of transactions whose receiver is their signer
 	localOf   []primitives.Hash     // hash of the transaction of each receipt in local
@@ -107,12 +108,15 @@ func Apply(in *Input) (*Result, error) {
 	if err := c.transactions(); err != nil {
 		return nil, err
 	}
+	c.endStage(StageTransactions)
 	if err := c.receipts(); err != nil {
 		return nil, err
 	}
+	c.endStage(StageIncoming)
 	if err := c.yieldTimeouts(); err != nil {
 		return nil, err
 	}
+	c.endStage(StageYieldTimeouts)
 	return c.finish()
 }
 
@@ -162,6 +166,12 @@ func (c *chunk) count(gas primitives.Gas, compute parameters.Compute) error {
 	return nil
 }
 
+// endStage records what the chunk has burnt and used since the end of the stage before.
+func (c *chunk) endStage(s Stage) {
+	c.res.Stats.Stages[s] = StageUse{c.gas - c.ended.Gas, c.compute - c.ended.Compute}
+	c.ended = StageUse{c.gas, c.compute}
+}
+
 // full returns whether the chunk's limits do not allow another receipt to start.
 func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded() }
 
@@ -176,9 +186,11 @@ func (c *chunk) receipts() error {
 			return err
 		}
 	}
+	c.endStage(StageLocal)
 	if err := c.delayedReceipts(); err != nil {
 		return err
 	}
+	c.endStage(StageDelayed)
 	for i, r := range c.in.Incoming {
 		if i%c.window.most == 0 {
 			c.runAhead(c.in.Incoming[i:])
@@ -251,6 +263,9 @@ func (c *chunk) settle(ran *primitives.Receipt, out *executed) error {
 		return err
 	}
 	c.proposals = append(c.proposals, out.proposals...)
+	for tag, n := range out.begun {
+		c.res.Stats.Begun[tag] += uint64(n)
+	}
 	c.instant = append(c.instant, out.instant...)
 	for _, r := range out.sends {
 		var err error

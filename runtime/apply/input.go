@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/bandwidth"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -173,14 +174,38 @@ type Result struct {
 	Stats         Stats
 }
 
+// Stage is a part of applying a chunk. The stages are in the order in which a chunk goes through
+// them.
+type Stage byte
+
+// The stages (nearcore runtime/runtime/src/metrics.rs ApplyMetrics).
+const (
+	StageTransactions Stage = iota // transactions are turned into receipts
+	StageLocal                     // receipts of transactions whose receiver is their signer
+	StageDelayed                   // receipts from the delayed queue
+	StageIncoming                  // incoming receipts
+	StageYieldTimeouts
+	NumStages
+)
+
+// StageUse is what one stage of a chunk burnt and used.
+type StageUse struct {
+	Gas     primitives.Gas
+	Compute parameters.Compute
+}
+
 // Stats are counts for metrics. No rule depends on Stats.
 type Stats struct {
 	Compute        uint64
-	Local          int    // number of local receipts that were executed or stored
-	Delayed        int    // number of receipts from the delayed queue that were executed or stored
-	Incoming       int    // number of incoming receipts that were executed or stored
-	Postponed      int    // number of receipts that were pushed to the delayed queue
-	DelayedLen     uint64 // length of the delayed queue after the chunk
+	Stages         [NumStages]StageUse
+	Transactions   int                              // number of transactions that have an outcome
+	Failed         int                              // number of transactions that have an outcome but no receipt
+	Begun          [primitives.NumActionTags]uint64 // number of actions that passed the checks of account and permission
+	Local          int                              // number of local receipts that were executed or stored
+	Delayed        int                              // number of receipts from the delayed queue that were executed or stored
+	Incoming       int                              // number of incoming receipts that were executed or stored
+	Postponed      int                              // number of receipts that were pushed to the delayed queue
+	DelayedLen     uint64                           // length of the delayed queue after the chunk
 	Forwarded      int
 	Buffered       int
 	LimitedByGas   bool

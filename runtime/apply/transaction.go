@@ -32,6 +32,12 @@ func (c *chunk) transactions() error {
 			return fmt.Errorf("apply: transaction %v: %w", hash, err)
 		}
 	}
+	c.res.Stats.Transactions = len(c.res.Outcomes)
+	for i := range c.res.Outcomes {
+		if c.res.Outcomes[i].Outcome.Status.Kind == primitives.StatusFailure {
+			c.res.Stats.Failed++
+		}
+	}
 	return nil
 }
 

@@ -31,6 +31,7 @@ type executed struct {
 	instant   []*primitives.Receipt
 	proposals []primitives.ValidatorStake
 	compute   parameters.Compute // compute used by work that has no outcome
+	begun     [primitives.NumActionTags]uint8
 }
 
 // reset clears the result of the last receipt and keeps its memory.
@@ -275,7 +276,7 @@ func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) 
 		w.u.Rollback()
 	}
 	out := &w.out
-	out.proposals = res.Proposals
+	out.proposals, out.begun = res.Proposals, res.Begun
 	tokens, ok := s.TokensBurnt.Add(res.TokensBurnt)
 	if !ok {
 		return primitives.ErrOverflow

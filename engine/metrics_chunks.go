@@ -1,0 +1,263 @@
+package engine
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/engine/metrics"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+)
+
+// Metrics of a ChunkMeter, with nearcore's names, labels, texts and bounds (nearcore
+// runtime/runtime/src/metrics.rs, chain/chain/src/runtime/metrics.rs,
+// chain/chain/src/stateless_validation/metrics.rs, chain/client/src/metrics.rs).
+var (
+	meterShard    = []string{"shard_id"}
+	tgasStages    = metrics.Linear(0, 100, 13)
+	gasBounds     = append([]float64{0, 50}, tgasStages[1:]...)
+	computeBounds = append(append([]float64{}, gasBounds...), 1300, 2000)
+	proofBounds   = metrics.Linear(0, 800_000, 20)
+
+	chunkTgas    = chunkGas("near_chunk_tgas", "Tgas burnt by chunk, as a histogram. "+allApplied, gasBounds)
+	chunkCompute = chunkGas("near_chunk_compute", "Compute time by chunk, as a histogram in ms. "+allApplied, computeBounds)
+	stageTgas    = [apply.NumStages]*metrics.Family{
+		apply.StageTransactions: chunkGas("near_chunk_tx_tgas",
+			"Tgas burnt for transaction validation by chunk, as a histogram", gasBounds[:7]),
+		apply.StageLocal: chunkGas("near_chunk_local_receipt_tgas",
+			"Tgas burnt for applying local receipts by chunk, as a histogram", gasBounds),
+		apply.StageDelayed: chunkGas("near_chunk_delayed_receipt_tgas",
+			"Tgas burnt for applying delayed receipts by chunk, as a histogram", gasBounds),
+		apply.StageIncoming: chunkGas("near_chunk_inc_receipt_tgas",
+			"Tgas burnt for applying incoming receipts by chunk, as a histogram", gasBounds),
+		apply.StageYieldTimeouts: chunkGas("near_chunk_yield_timeouts_tgas",
+			"Tgas burnt for triggering timed-out yields by chunk, as a histogram", gasBounds),
+	}
+	stageCompute = [apply.NumStages]*metrics.Family{
+		apply.StageTransactions: chunkGas("near_chunk_tx_compute",
+			"Compute time for transaction validation by chunk, as a histogram in ms", gasBounds[:8]),
+		apply.StageLocal: chunkGas("near_chunk_local_receipt_compute",
+			"Compute time for applying local receipts by chunk, as a histogram in ms", computeBounds),
+		apply.StageDelayed: chunkGas("near_chunk_delayed_receipt_compute",
+			"Compute time for applying delayed receipts by chunk, as a histogram in ms", computeBounds),
+		apply.StageIncoming: chunkGas("near_chunk_inc_receipt_compute",
+			"Compute time for applying incoming receipts by chunk, as a histogram in ms", computeBounds),
+		apply.StageYieldTimeouts: chunkGas("near_chunk_yield_timeouts_compute",
+			"Compute time for triggering timed-out yields by chunk, as a histogram in ms", computeBounds),
+	}
+	receiptsProcessed = [apply.NumStages]*metrics.Family{ // StageTransactions has none
+		apply.StageLocal: {Name: "near_local_receipt_processed_total", Kind: metrics.Counter, Labels: meterShard,
+			Help: "The number of local receipts processed since starting this node"},
+		apply.StageDelayed: {Name: "near_delayed_receipt_processed_total", Kind: metrics.Counter, Labels: meterShard,
+			Help: "The number of delayed receipts processed since starting this node"},
+		apply.StageIncoming: {Name: "near_incoming_receipt_processed_total", Kind: metrics.Counter, Labels: meterShard,
+			Help: "The number of incoming receipts processed since starting this node"},
+		apply.StageYieldTimeouts: {Name: "near_yield_timeouts_processed_total", Kind: metrics.Counter, Labels: meterShard,
+			Help: "The number of yield timeouts processed since starting this node"},
+	}
+	outgoingReceipts = &metrics.Family{Name: "near_outgoing_receipts_generated_total", Kind: metrics.Counter,
+		Labels: []string{"sender_shard_id", "receiver_shard_id"},
+		Help:   "Number of outgoing receipts generated since starting this node"}
+	transactionsApplied = &metrics.Family{Name: "near_transaction_applied_total", Kind: metrics.Counter,
+		Help: "The number of transactions that have reached the transaction runtime's apply"}
+	actionsCalled = &metrics.Family{Name: "near_action_called_count", Kind: metrics.Counter, Labels: []string{"action"},
+		Help: "Number of times given action has been called since starting this node"}
+	recordedSize = &metrics.Family{Name: "near_chunk_recorded_size", Kind: metrics.Histogram, Labels: meterShard,
+		Bounds: proofBounds, Help: "Total size of storage proof (recorded trie nodes for state witness, post-finalization) for a single chunk"}
+	recordedBound = &metrics.Family{Name: "near_chunk_recorded_size_upper_bound", Kind: metrics.Histogram, Labels: meterShard,
+		Bounds: proofBounds,
+		Help: "Upper bound of storage proof size (recorded trie nodes size + estimated charges, pre-finalization) " +
+			"for a single chunk"}
+	recordedRatio = &metrics.Family{Name: "near_chunk_recorded_size_upper_bound_ratio", Kind: metrics.Histogram, Labels: meterShard,
+		Per: 1e6, Bounds: metrics.Exponential(1, 1.2, 15),
+		Help: "Ratio of upper bound to true storage proof size, equal to " +
+			"(near_chunk_recorded_size_upper_bound / near_chunk_recorded_size)"}
+	applyingTime = &metrics.Family{Name: "near_applying_chunks_time", Kind: metrics.Histogram, Labels: []string{"apply_reason", "shard_id"},
+		Per: 1e9, Bounds: blockBounds, Help: "Time taken to apply chunks per shard"}
+	codingTime = &metrics.Family{Name: "near_validate_chunk_with_encoded_merkle_root_time", Kind: metrics.Histogram, Labels: meterShard,
+		Per: 1e9, Bounds: metrics.Bounds(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5),
+		Help: "Time taken to validate a chunk with encoded merkle root"}
+	chunkTransactions = &metrics.Family{Name: "near_chunk_transactions_total", Kind: metrics.Counter, Labels: meterShard,
+		Help: "Total number of transactions included in chunks produced by this node"}
+)
+
+const allApplied = "Reported for all applied chunks, even when not included in a block."
+
+func chunkGas(name, help string, bounds []float64) *metrics.Family {
+	return &metrics.Family{Name: name, Kind: metrics.Histogram, Labels: meterShard, Per: teragas, Bounds: bounds, Help: help}
+}
+
+// actionLabels are nearcore's labels of the actions.
+var actionLabels = [primitives.NumActionTags]string{
+	primitives.TagCreateAccount: "CreateAccount", primitives.TagDeployContract: "DeployContract",
+	primitives.TagFunctionCall: "FunctionCall", primitives.TagTransfer: "Transfer", primitives.TagStake: "Stake",
+	primitives.TagAddKey: "AddKey", primitives.TagDeleteKey: "DeleteKey", primitives.TagDeleteAccount: "DeleteAccount",
+	primitives.TagDelegate: "Delegate", primitives.TagDelegateV2: "Delegate",
+	primitives.TagDeployGlobalContract: "DeployGlobalContract", primitives.TagUseGlobalContract: "UseGlobalContract",
+	primitives.TagDeterministicStateInit: "DeterministicStateInit", primitives.TagUniversalStateInit: "UniversalStateInit",
+	primitives.TagTransferToGasKey: "TransferToGasKey", primitives.TagWithdrawFromGasKey: "WithdrawFromGasKey",
+}
+
+// applyReason is why a chunk is applied (nearcore core/primitives-core/src/apply.rs).
+type applyReason byte
+
+const (
+	updateShard   applyReason = iota // for a block or an optimistic block, or to catch up
+	validateChunk                    // to check a witness
+	applyReasons
+)
+
+var applyReasonLabels = [applyReasons]string{updateShard: "update_shard", validateChunk: "validate_chunk"}
+
+// ChunkMeter measures the chunks that this node applies, checks and produces. Its methods take a few
+// microseconds for each chunk. The zero value is ready to use. Safe for concurrent use.
+type ChunkMeter struct {
+	set  metrics.Set
+	once sync.Once // sets the fields below
+
+	transactions *metrics.Series
+	actions      [primitives.NumActionTags]*metrics.Series
+
+	mu     sync.Mutex
+	shards map[primitives.ShardID]*shardMeter
+}
+
+// shardMeter has the metrics of one shard, so that a chunk looks up only its shard.
+type shardMeter struct {
+	label         string
+	applying      [applyReasons]*metrics.Series
+	tgas, compute *metrics.Series
+	stages        [apply.NumStages]struct{ tgas, compute, receipts *metrics.Series }
+	size, bound   *metrics.Series
+	ratio         *metrics.Series
+	coding        *metrics.Series
+	produced      *metrics.Series
+	to            map[primitives.ShardID]*metrics.Series // receipts by receiving shard; under ChunkMeter.mu
+}
+
+// init makes the metrics that have no shard, which exist from the start.
+func (m *ChunkMeter) init() {
+	m.once.Do(func() {
+		m.transactions = m.set.Series(transactionsApplied)
+		for tag, label := range actionLabels {
+			m.actions[tag] = m.set.Series(actionsCalled, label)
+		}
+		m.shards = map[primitives.ShardID]*shardMeter{}
+	})
+}
+
+// shard returns the metrics of a shard. The caller holds m.mu.
+func (m *ChunkMeter) shard(id primitives.ShardID) *shardMeter {
+	if s := m.shards[id]; s != nil {
+		return s
+	}
+	label := strconv.FormatUint(uint64(id), 10)
+	of := func(f *metrics.Family) *metrics.Series { return m.set.Series(f, label) }
+	s := &shardMeter{
+		label: label, tgas: of(chunkTgas), compute: of(chunkCompute), size: of(recordedSize), bound: of(recordedBound),
+		ratio: of(recordedRatio), coding: of(codingTime), produced: of(chunkTransactions),
+		to: map[primitives.ShardID]*metrics.Series{},
+	}
+	for reason, name := range applyReasonLabels {
+		s.applying[reason] = m.set.Series(applyingTime, name, label)
+	}
+	for stage := range s.stages {
+		x := &s.stages[stage]
+		x.tgas, x.compute = of(stageTgas[stage]), of(stageCompute[stage])
+		if f := receiptsProcessed[stage]; f != nil {
+			x.receipts = of(f)
+		}
+	}
+	m.shards[id] = s
+	return s
+}
+
+// shardOf is shard for callers that do not hold m.mu.
+func (m *ChunkMeter) shardOf(id primitives.ShardID) *shardMeter {
+	m.init()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shard(id)
+}
+
+// applied measures a chunk that was applied, or a block without a chunk of the shard.
+func (m *ChunkMeter) applied(why applyReason, in *apply.Input, r *apply.Result, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.init()
+	m.mu.Lock()
+	s := m.shard(in.Block.ShardID)
+	for i := range r.OutgoingByShard {
+		o := &r.OutgoingByShard[i]
+		if len(o.Receipts) == 0 {
+			continue
+		}
+		if s.to[o.Shard] == nil {
+			s.to[o.Shard] = m.set.Series(outgoingReceipts, s.label, strconv.FormatUint(uint64(o.Shard), 10))
+		}
+		s.to[o.Shard].Add(int64(len(o.Receipts)))
+	}
+	m.mu.Unlock()
+	s.applying[why].Add(int64(took))
+	if !in.NewChunk {
+		return
+	}
+	m.transactions.Add(int64(len(in.Transactions)))
+	for tag, n := range r.Stats.Begun {
+		if n > 0 {
+			m.actions[tag].Add(int64(n))
+		}
+	}
+	s.tgas.Add(int64(r.GasUsed))
+	s.compute.Add(int64(r.Stats.Compute))
+	for stage := range s.stages {
+		use := &r.Stats.Stages[stage]
+		s.stages[stage].tgas.Add(int64(use.Gas))
+		s.stages[stage].compute.Add(int64(use.Compute))
+	}
+	s.stages[apply.StageLocal].receipts.Add(int64(r.Stats.Local))
+	s.stages[apply.StageDelayed].receipts.Add(int64(r.Stats.Delayed))
+	s.stages[apply.StageIncoming].receipts.Add(int64(r.Stats.Incoming))
+	s.stages[apply.StageYieldTimeouts].receipts.Add(int64(len(r.YieldTimeouts)))
+	size, bound := int64(r.RecordedSize), int64(r.Stats.UpperBoundBytes)
+	s.size.Add(size)
+	s.bound.Add(bound)
+	s.ratio.Add(bound * 1e6 / max(size, 1))
+}
+
+// validate is chain.ValidateChunk, of which it measures the check of the coding.
+func (m *ChunkMeter) validate(c *primitives.Chunk, extra *chain.ChunkExtra, outgoing []*primitives.Receipt,
+	layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
+	coded, err := chain.ValidateUncodedChunk(c, extra, outgoing, layout)
+	if coded || err != nil {
+		return err
+	}
+	began := time.Now()
+	err = chain.ValidateCoding(c, outgoing, rs)
+	if m != nil {
+		m.shardOf(c.Header.ShardID).coding.Add(int64(time.Since(began)))
+	}
+	return err
+}
+
+// produced counts the transactions of a chunk that this node has produced.
+func (m *ChunkMeter) produced(id primitives.ShardID, transactions int) {
+	m.shardOf(id).produced.Add(int64(transactions))
+}
+
+// AppendText appends the metrics in Prometheus' text format.
+func (m *ChunkMeter) AppendText(b []byte) []byte {
+	m.init()
+	list := []*metrics.Family{transactionsApplied, actionsCalled, chunkTgas, chunkCompute}
+	for stage := range stageTgas {
+		list = append(list, stageTgas[stage], stageCompute[stage])
+		if f := receiptsProcessed[stage]; f != nil {
+			list = append(list, f)
+		}
+	}
+	return m.set.AppendText(b, append(list, outgoingReceipts, recordedSize, recordedBound, recordedRatio, applyingTime, codingTime,
+		chunkTransactions)...)
+}

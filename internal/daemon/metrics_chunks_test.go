@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/prom"
+	"github.com/troupe-chain/troupe/internal/testkit/contracts"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// scrape returns the metrics of /metrics.
+func scrape(t *testing.T, h *Daemon) *prom.Metrics {
+	t.Helper()
+	_, text := get(t, h, "/metrics")
+	m, err := prom.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// valueOf returns the sum of a metric's samples that have the label, -1 if there are none.
+func valueOf(m *prom.Metrics, name, label, value string) float64 {
+	sum, ok := 0., false
+	for _, s := range m.Samples[name] {
+		if s.Labels[label] == value {
+			sum, ok = sum+s.Value, true
+		}
+	}
+	if !ok {
+		return -1
+	}
+	return sum
+}
+
+// wantSums compares the sums over all labels of metrics.
+func wantSums(t *testing.T, m *prom.Metrics, want map[string]float64) {
+	t.Helper()
+	for name, v := range want {
+		if got, ok := m.Sum(name); got != v || !ok {
+			t.Errorf("%s = %v (exists: %v), want %v", name, got, ok, v)
+		}
+	}
+}
+
+// TestAppliedChunksAreMeasured: a deployment and a call by the account itself run as local receipts, a
+// transfer's receipt and the refunds are incoming. A transaction that cannot be paid counts as
+// failed.
+func TestAppliedChunksAreMeasured(t *testing.T) {
+	hm := loaded(t, made(t))
+	hm.Config.Production = config.Manual
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, h)
+	key, nonce := h.home.ValidatorKey, primitives.Nonce(0)
+	send := func(to primitives.AccountID, actions ...primitives.Action) {
+		t.Helper()
+		nonce++
+		signed, _ := encode(draft(h, key, nonce, to, actions...), key)
+		cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "NONE"}, new(txStatus))
+		if cause != "" {
+			t.Fatal(cause)
+		}
+	}
+	send(key.AccountID, &primitives.DeployContract{Code: contracts.Probe()})
+	mineBy(t, h, `{"blocks":3}`)
+	send(key.AccountID, &primitives.FunctionCall{Method: "noop", Gas: 30_000_000_000_000})
+	send("near", &primitives.Transfer{Deposit: primitives.Yocto(1)})
+	mineBy(t, h, `{"blocks":3}`)
+	m := scrape(t, h)
+	refunds, _ := m.Sum("near_incoming_receipt_processed_total")
+	wantSums(t, m, map[string]float64{
+		"near_transaction_applied_total": 3, "near_transaction_processed_failed_total": 0,
+		"near_local_receipt_processed_total": 2, "near_delayed_receipt_processed_total": 0, "near_yield_timeouts_processed_total": 0,
+		"near_chunk_tgas_count": 6, "near_chunk_compute_count": 6, "near_chunk_tx_tgas_count": 6, "near_chunk_inc_receipt_compute_count": 6,
+		"near_chunk_delayed_receipt_tgas_sum": 0, "near_chunk_yield_timeouts_compute_sum": 0,
+		"near_applying_chunks_time_count": 6, "near_chunk_recorded_size_count": 6,
+		"near_chunk_transactions_total": 3, "near_outgoing_receipts_generated_total": refunds,
+	})
+	if refunds < 1 {
+		t.Errorf("%v incoming receipts, want at least that of the transfer", refunds)
+	}
+	for name, want := range map[string]float64{"DeployContract": 1, "FunctionCall": 1, "Transfer": refunds, "AddKey": 0} {
+		if got := valueOf(m, "near_action_called_count", "action", name); got != want {
+			t.Errorf("%v actions %s, want %v", got, name, want)
+		}
+	}
+	total, _ := m.Sum("near_chunk_tgas_sum")
+	stages := 0.
+	for _, name := range []string{"tx", "local_receipt", "delayed_receipt", "inc_receipt", "yield_timeouts"} {
+		x, _ := m.Sum("near_chunk_" + name + "_tgas_sum")
+		stages += x
+	}
+	if used, _ := m.Sum("near_gas_used"); total <= 0 || total-stages > 1e-6 || stages-total > 1e-6 || total-used/1e12 > 1e-6 {
+		t.Errorf("chunks burnt %v Tgas, their stages %v, blocks %v gas", total, stages, used)
+	}
+}
