@@ -29,7 +29,7 @@ type stats struct {
 	// that failed
 	chunks, converted, failed atomic.Uint64
 	burnt                     atomic.Uint64 // bits of the yoctoNEAR, as a float64, that new chunks state to have burnt
-	delayed           atomic.Pointer[[]Delayed]
+	delayed                   atomic.Pointer[[]Delayed]
 	// skipped is the number of missing chunks of blocks that became the head, by shard. A shard is
 	// added when it first misses a chunk, by a copy of the map.
 	skipped atomic.Pointer[map[primitives.ShardID]uint64]
