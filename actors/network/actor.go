@@ -99,6 +99,8 @@ type Options struct {
 	Addresses AddressSource
 	// Peer is the id of this node.
 	Peer wire.PeerID
+	// BootNodes is the number of configured boot nodes, for the log.
+	BootNodes int
 	// Random returns a number from 0 to n-1, which chooses among peers. Required.
 	Random func(n int) int
 
@@ -198,6 +200,8 @@ type Actor struct {
 	// headersApart means that the verified headers follow an epoch sync proof, and do not connect to
 	// the chain yet.
 	headersApart bool
+	genesisOnly  bool // the chain began with a genesis that cannot be executed, and nothing else
+	noProof      proofWaitLog
 	// time in ms from which the actor may log again that headers have a newer protocol version than
 	// this node knows
 	newerLogAt int64
@@ -246,7 +250,8 @@ func New(o Options) *Actor {
 	if o.StateSyncs == nil {
 		so.Horizon = 0
 	}
-	so.ProofFirst = o.Engine.GenesisOnly()
+	a.genesisOnly = o.Engine.GenesisOnly()
+	so.ProofFirst = a.genesisOnly
 	a.snapshots = o.Engine.Snapshots().Served()
 	a.sync = blocksync.New(chainView{a}, so)
 	a.bodies = newChunkBodies()
@@ -478,6 +483,7 @@ func (a *Actor) tick() {
 		a.nextSnapshots = now + snapshotPeriod
 		a.announceSnapshots()
 	}
+	a.logNoProof(now, &info)
 	a.advanceBootstrap(now, &info)
 	a.findAddress(now, &info)
 	if a.o.Shards != nil {

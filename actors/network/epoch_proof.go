@@ -119,7 +119,7 @@ func (a *Actor) proofDone(m *proofResult) {
 	} else if m.err != nil {
 		log.WithError(m.err).Info("epoch sync proof rejected")
 	} else {
-		log.Info("epoch sync proof accepted: headers continue from it")
+		log.WithField("height", a.headersAt()).Infof("epoch sync proof accepted: requests the headers from there up to block %d", a.sync.Best())
 	}
 	a.path.known = false
 	a.checkHeadersApart()

@@ -100,7 +100,8 @@ func (a *Actor) step(ev blocksync.Event) {
 		a.o.Log.WithError(err).Error("network: read the header chain")
 	}
 	if out.Proof != "" {
-		a.o.Log.WithField("peer", out.Proof).Info("far behind its peers: requests an epoch sync proof")
+		a.o.Log.WithField("peer", out.Proof).Infof("%d blocks behind its peers: requests an epoch sync proof",
+			a.sync.Best()-min(a.sync.Best(), a.o.Engine.Tip().Height()))
 		a.host.Post(near.ToPeer{Peer: out.Proof, Msg: &wire.EpochSyncRequest{}})
 	}
 	if out.Headers != "" {

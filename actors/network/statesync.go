@@ -111,6 +111,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 			a.nextBootstrap = now + findSyncPeriod
 			a.findSync(x)
 		}
+		a.logProgress(x, now, 0)
 		return
 	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // headersAt counts only verified headers
 		a.o.Log.Info("state sync starts over with another epoch: hosts no longer serve the previous one")
@@ -119,10 +120,12 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 	}
 	if x.machine == nil {
 		a.wantBlocks(x, now)
+		a.logProgress(x, now, 0)
 		return
 	}
-	a.stateStep(x, statesync.Hosts{List: a.stateHosts(x, info)})
-	a.logProgress(x, now)
+	hosts := a.stateHosts(x, info)
+	a.stateStep(x, statesync.Hosts{List: hosts})
+	a.logProgress(x, now, len(hosts))
 }
 
 // headersAt returns the height of the highest verified header, or 0 if the header cannot be read.
@@ -541,12 +544,59 @@ func (a *Actor) finishBootstrap(x *bootstrap) {
 	})
 }
 
-// logProgress logs the number of stored parts, once in progressPeriod.
-func (a *Actor) logProgress(x *bootstrap, now int64) {
+// syncProgress is how far a state sync at start is, for the log.
+type syncProgress struct {
+	headers, best primitives.Height // highest verified header, and highest claim of a peer
+	found         bool              // the sync block is known
+	unusable      bool              // the sync block cannot be used
+	blocks        int               // needed full blocks that have not arrived
+	hosts         int               // peers that announce the state
+	shards        int               // shards whose state is fetched
+	shardHeaders  int               // state headers that have arrived
+	have, total   uint64            // parts; 0 parts in total: not known yet
+}
+
+// String returns a line for the log.
+func (p *syncProgress) String() string {
+	switch {
+	case !p.found:
+		return fmt.Sprintf("state sync: headers are at block %d of %d", p.headers, p.best)
+	case p.unusable:
+		return "state sync: waits for the sync block of the next epoch"
+	case p.blocks > 0:
+		return fmt.Sprintf("state sync: waits for %s before the sync block", plural(p.blocks, "block"))
+	case p.shardHeaders < p.shards && p.hosts == 0:
+		return fmt.Sprintf("state sync: %d of %s; no known node offers this state yet", p.shardHeaders, plural(p.shards, "state header"))
+	case p.shardHeaders < p.shards || p.total == 0:
+		return fmt.Sprintf("state sync: %d of %s from %s", p.shardHeaders, plural(p.shards, "state header"), plural(p.hosts, "node"))
+	case p.hosts == 0:
+		return fmt.Sprintf("state sync: %d of %s; no known node offers the rest", p.have, plural(p.total, "part"))
+	}
+	return fmt.Sprintf("state sync: %d of %s from %s", p.have, plural(p.total, "part"), plural(p.hosts, "node"))
+}
+
+// logProgress logs how far the state sync is, once in progressPeriod. hosts is the number of nodes that
+// announce the state.
+func (a *Actor) logProgress(x *bootstrap, now int64, hosts int) {
 	if now < x.logAt {
 		return
 	}
-	x.logAt = now + progressPeriod
-	have, total := x.machine.Parts()
-	a.o.Log.WithField("height", x.at.Before.Height).Infof("state sync: %d of %d parts", have, total)
+	first := x.logAt == 0
+	if x.logAt = now + progressPeriod; first {
+		return
+	}
+	p := syncProgress{headers: a.headersAt(), best: a.sync.Best(), found: x.at != nil, unusable: x.unusable, hosts: hosts,
+		shardHeaders: len(x.headers)}
+	log := a.o.Log.WithFields(nil)
+	if p.found {
+		p.shards, log = len(x.shards()), log.WithField("height", x.at.Before.Height)
+	}
+	if x.machine == nil {
+		if p.blocks = len(x.wanted); p.found && !p.unusable && p.blocks == 0 {
+			return // all blocks have arrived: the next step begins
+		}
+	} else {
+		p.have, p.total = x.machine.Parts()
+	}
+	log.Info(p.String())
 }

@@ -78,7 +78,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	nc.Meter = near.NewMeter()
 	h.front = &network.Status{Meter: nc.Meter, MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0 || h.Engine.GenesisOnly(), Log: h.log, FirstMet: h.onFirstPeer}
 	o := &network.Options{
-		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
+		Peer: hm.NodeKey.PublicKey(), Status: h.front, BootNodes: len(boot), Random: rand.IntN, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
 		Sync:     blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
 		States:   statesync.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
 		Route:    network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},

@@ -493,7 +493,11 @@ func (p *prober) askAll(ctx context.Context, r *Report, at *syncPoint) error {
 	}
 	parts := p.o.Parts.of(r.Parts)
 	if len(parts) == 0 {
-		return fmt.Errorf("the state has only %d parts, from 0", r.Parts)
+		last := fmt.Sprintf("%d parts, 0 to %d", r.Parts, r.Parts-1)
+		if r.Parts == 1 {
+			last = "part 0"
+		}
+		return fmt.Errorf("the state has only %s", last)
 	}
 	p.progress(0, asked*len(parts))
 	judged := make(chan struct{}, maxJudged)
