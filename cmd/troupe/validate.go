@@ -9,7 +9,8 @@ import (
 )
 
 func newValidateConfig(a *app) *cobra.Command {
-	return &cobra.Command{
+	var archive bool
+	c := &cobra.Command{
 		Use:   "validate-config",
 		Short: "Check config.json, genesis.json and the keys",
 		Long: `Validate-config reads all files of the home folder as run does, and prints all errors at once:
@@ -20,7 +21,7 @@ A node runs in spite of warnings. If there is an error, the exit code is 1.`,
 		Example: "  troupe --home /tmp/chain validate-config",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := daemon.CheckHome(a.home)
+			r := daemon.CheckHome(a.home, archive)
 			for _, path := range r.Files {
 				say(cmd, "ok: %s", path)
 			}
@@ -40,4 +41,6 @@ A node runs in spite of warnings. If there is an error, the exit code is 1.`,
 			}
 		},
 	}
+	c.Flags().BoolVar(&archive, "archive", false, "check for a node that runs with --archive")
+	return c
 }

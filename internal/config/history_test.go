@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestHistorySourceNeedsAnArchive: older blocks are imported only into an archive, and only from feeds
-// with outcomes.
-func TestHistorySourceNeedsAnArchive(t *testing.T) {
+// TestHistorySourceIsAFeedWithOutcomes: older blocks are imported only from feeds with outcomes. Whether
+// the node is an archive is checked later, because of run's flag --archive.
+func TestHistorySourceIsAFeedWithOutcomes(t *testing.T) {
 	for _, x := range []struct{ archive, source, want string }{
 		{"true", `"neardata:https://a"`, ""},
 		{"true", `"lake:http://a/b"`, ""},
@@ -15,7 +15,8 @@ func TestHistorySourceNeedsAnArchive(t *testing.T) {
 		{"true", `"lake:/a/b"`, ""},
 		{"true", `null`, ""},
 		{"false", `null`, ""},
-		{"false", `"lake:/a/b"`, "null where archive is false"},
+		{"false", `"lake:/a/b"`, ""},
+		{"true", `""`, "null for the default"},
 		{"true", `"rpc:http://a"`, "neardata:URL"},
 		{"true", `"http://a"`, "neardata:URL"},
 		{"true", `"lake:"`, "neardata:URL"},

@@ -85,9 +85,12 @@ func (c *Config) rules(file string, hadTracked []string) error {
 			bad("troupe.tracing.endpoint", strconv.Quote(clip(e)), "http://host:port/v1/traces, or https, or null")
 		}
 	}
-	if s := c.History.Source; s != "" && !c.Archive {
-		bad("troupe.history.source", strconv.Quote(clip(s)), "null where archive is false: only an archive keeps older blocks")
-	} else if s != "" && !IsHistorySource(s) {
+	for _, key := range []string{"troupe.history.source", "troupe.history.path"} {
+		if v, _ := c.Document.Get(key); v == "" {
+			bad(key, `""`, "null for the default")
+		}
+	}
+	if s := c.History.Source; s != "" && !IsHistorySource(s) {
 		bad("troupe.history.source", strconv.Quote(clip(s)), "neardata:URL, lake:URL or lake:FOLDER, where URL begins with http:// or https://, or null")
 	}
 	n := &c.Network

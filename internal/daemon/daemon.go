@@ -192,6 +192,15 @@ func Start(o Options) (_ *Daemon, err error) {
 	if len(o.Follow) > 0 {
 		followsFeeds(&o)
 	}
+	if !o.Memory {
+		warnings, err := checkHistory(o.Home)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range warnings {
+			h.log.Warn(w)
+		}
+	}
 	ports, err := bind(&o) // comes first, because this step fails most often and fastest
 	if err != nil {
 		return nil, err

@@ -3,8 +3,6 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/internal/blockfeed"
@@ -68,8 +66,8 @@ func historySource(hm *home.Home) (blockfeed.Source, error) {
 	if !config.IsHistorySource(text) {
 		return nil, fmt.Errorf("troupe.history.source %q: want neardata:URL, lake:URL or lake:FOLDER", text)
 	}
-	if folder, is := strings.CutPrefix(text, "lake:"); is && !strings.Contains(folder, "://") && !filepath.IsAbs(folder) {
-		text = "lake:" + filepath.Join(hm.Paths.Dir, folder)
+	if folder := lakeFolder(hm); folder != "" {
+		text = "lake:" + folder
 	}
 	return blockfeed.ParseHistory(text)
 }

@@ -17,14 +17,25 @@ import (
 
 // CheckHome checks a home folder as home.Check does. If home.Check finds no error, CheckHome also
 // creates the genesis chain in memory, with the code that Start uses. So it finds every error in
-// the files that Start would find. CheckHome needs twice the memory of the genesis state. It
-// listens on no port and writes no file.
-func CheckHome(dir string) *home.Report {
+// the files that Start would find. archive means that the node will run with --archive. CheckHome
+// needs twice the memory of the genesis state. It listens on no port and leaves no file.
+func CheckHome(dir string, archive bool) *home.Report {
 	r := home.Check(dir)
 	if len(r.Errors) > 0 {
 		return r
 	}
-	if err := beginInMemory(dir); err != nil {
+	hm, err := home.Load(dir)
+	if err == nil {
+		hm.Config.Archive = hm.Config.Archive || archive
+		var warnings []string
+		warnings, err = checkHistory(hm)
+		r.Warnings = append(r.Warnings, warnings...)
+	}
+	if err != nil {
+		r.Errors = append(r.Errors, err.Error())
+		return r
+	}
+	if err := beginInMemory(hm); err != nil {
 		r.Errors = append(r.Errors, strings.Split(err.Error(), "\n")...)
 		return r
 	}
@@ -58,15 +69,11 @@ func keyWaitWarning(dir string) (string, error) {
 		hm.Paths.ValidatorKey, key.AccountID, hm.Paths.Data, blocks), nil
 }
 
-func beginInMemory(dir string) error {
-	hm, err := home.Load(dir)
-	if err != nil {
-		return err
-	}
+func beginInMemory(hm *home.Home) error {
 	if err := hm.CheckVersion(); err != nil {
 		return err
 	}
-	if pin, err := fork.ReadPin(dir); err != nil || pin != nil { // for a fork, another node provides the state
+	if pin, err := fork.ReadPin(hm.Paths.Dir); err != nil || pin != nil { // for a fork, another node provides the state
 		return err
 	}
 	chain, err := chainOf(hm, nil)
@@ -89,6 +96,9 @@ func beginInMemory(dir string) error {
 		return checkTracked(hm, err)
 	}
 	defer func() { _ = h.Engine.Close() }()
+	if err := checkHistoryStore(hm, h.Engine.Genesis().Hash); err != nil {
+		return err
+	}
 	if connected {
 		if err := h.needsStateSync(h.stateSyncObstacle(hm)); err != nil {
 			return err

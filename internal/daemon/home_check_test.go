@@ -1,20 +1,29 @@
 package daemon
 
 import (
+	"bytes"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage/history"
 )
 
 // TestCheckHomeAgreesWithStart: CheckHome refuses exactly the home folders that Start refuses, with
 // the same errors.
 func TestCheckHomeAgreesWithStart(t *testing.T) {
 	genesis := func(from, to string) func(t *testing.T, dir string) { return editOf("genesis.json", from, to) }
+	older := func(text string, archive bool) func(t *testing.T, dir string) {
+		return editOf("config.json", `{`, fmt.Sprintf(`{"archive": %v, "troupe": {"history": %s},`, archive, text))
+	}
 	for _, x := range []struct {
 		name string
 		edit func(t *testing.T, dir string)
@@ -55,12 +64,21 @@ func TestCheckHomeAgreesWithStart(t *testing.T) {
 		{"a wrong value", editOf("config.json", `"produce_empty_blocks": true`, `"produce_empty_blocks": 1`), "produce_empty_blocks"},
 		{"shards of a validator", editOf("config.json", `"tracked_shards_config": "AllShards"`, `"tracked_shards_config": "NoShards"`), ""},
 		{"a shadow validator", editOf("config.json", `"tracked_shards_config": "AllShards"`, `"tracked_shards_config": {"ShadowValidator": "other.near"}`), ""},
+		{"older blocks without an archive", older(`{"source": "neardata:http://127.0.0.1:1"}`, false), "set archive to true or use --archive"},
+		{"older blocks of no feed", older(`{"source": ""}`, true), "troupe.history.source"},
+		{"older blocks in an unnamed folder", older(`{"path": ""}`, true), "troupe.history.path"},
+		{"older blocks in the data folder", older(`{"path": "data"}`, true), "troupe.history.path"},
+		{"older blocks below the data folder", older(`{"source": "lake:lake", "path": "data/older"}`, true), "must not contain each other"},
+		{"older blocks around the data folder", older(`{"source": "lake:lake", "path": "."}`, true), "must not contain each other"},
+		{"older blocks in a file", older(`{"source": "lake:lake", "path": "genesis.json"}`, true), "is not a folder"},
+		{"older blocks below a device", older(`{"source": "lake:lake", "path": "/dev/null/x"}`, true), "name another folder"},
+		{"older blocks from no folder", older(`{"source": "lake:absent", "path": "new/older"}`, true), ""},
 		{"a node key of nothing", func(t *testing.T, dir string) { overwrite(t, filepath.Join(dir, "node_key.json"), "{}") }, "node_key.json"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			dir := made(t)
 			x.edit(t, dir)
-			r := CheckHome(dir)
+			r := CheckHome(dir, false)
 			hm, err := home.Load(dir)
 			var h *Daemon
 			if err == nil {
@@ -113,5 +131,50 @@ func overwrite(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestHistorySettingsAreCheckedBeforeTheStart: the flag --archive counts like the key. A feed's folder
+// that is missing, and older blocks of another chain, are reported although nothing is imported yet. The
+// check leaves no files.
+func TestHistorySettingsAreCheckedBeforeTheStart(t *testing.T) {
+	dir := made(t)
+	editOf("config.json", `{`, `{"troupe": {"history": {"source": "lake:lake", "path": "older"}},`)(t, dir)
+	if r := CheckHome(dir, false); len(r.Errors) != 1 {
+		t.Errorf("without --archive: errors %q", r.Errors)
+	}
+	missing := filepath.Join(dir, "lake") + ": no such file or directory"
+	if r := CheckHome(dir, true); len(r.Errors) != 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), missing) {
+		t.Errorf("with --archive: errors %q, warnings %q; want none, and %q", r.Errors, r.Warnings, missing)
+	}
+	if names, err := filepath.Glob(filepath.Join(dir, ".troupe-check-*")); err != nil || len(names) != 0 {
+		t.Errorf("the check leaves %v, %v", names, err)
+	}
+	hm, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hm.Config.Archive = true
+	var said bytes.Buffer
+	log := logrus.New()
+	log.SetOutput(&said)
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, h)
+	if !strings.Contains(said.String(), missing) {
+		t.Errorf("the log does not say %q:\n%s", missing, said.String())
+	}
+	s, err := history.Open(filepath.Join(dir, "foreign"), history.Options{Genesis: primitives.HashBytes(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	editOf("config.json", `"older"`, `"foreign"`)(t, dir)
+	if r := CheckHome(dir, true); len(r.Errors) != 1 || !strings.Contains(r.Errors[0], "genesis block") {
+		t.Errorf("with blocks of another chain: errors %q", r.Errors)
 	}
 }

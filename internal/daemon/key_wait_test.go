@@ -60,11 +60,11 @@ func TestNewValidatorKeyWaits(t *testing.T) {
 		t.Fatalf("the wait is %s, want %s; obstacle %q, want %q", got, want, h.Obstacle(), reason)
 	}
 	warned := func() bool {
-		return strings.Contains(strings.Join(CheckHome(dir).Warnings, "\n"), "signs nothing for 100 new blocks")
+		return strings.Contains(strings.Join(CheckHome(dir, false).Warnings, "\n"), "signs nothing for 100 new blocks")
 	}
 	wait(100)
 	if !warned() {
-		t.Errorf("validate-config does not warn: %+v", CheckHome(dir))
+		t.Errorf("validate-config does not warn: %+v", CheckHome(dir, false))
 	}
 	h := begin(0)
 	becomes(h, "{From:0 Left:100}", "counted from the next new block")

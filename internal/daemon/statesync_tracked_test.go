@@ -77,7 +77,7 @@ func TestNodeOfFewShardsStartsByStateSync(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			dir := followerHome(t, dirA)
 			setTracked(t, dir, x.config)
-			if r := CheckHome(dir); len(r.Errors) > 0 {
+			if r := CheckHome(dir, false); len(r.Errors) > 0 {
 				t.Fatalf("validate-config: %v", r.Errors)
 			}
 			headers, parts := servedStates(t, a)
@@ -148,7 +148,7 @@ func TestMainnetStartsWithFewShards(t *testing.T) {
 			dir := made(t)
 			mainnet(t, dir)
 			setTracked(t, dir, `{"tracked_shards_config": `+tracked+`}`)
-			if r := CheckHome(dir); len(r.Errors) > 0 {
+			if r := CheckHome(dir, false); len(r.Errors) > 0 {
 				t.Fatalf("validate-config: %v", r.Errors)
 			}
 			hm, err := home.Load(dir)

@@ -185,7 +185,7 @@ func (d *Folder) validate(ctx context.Context, dir string, p *home.Paths) *home.
 	}
 	done := make(chan result, 1)
 	go func() {
-		r := result{report: daemon.CheckHome(dir)}
+		r := result{report: daemon.CheckHome(dir, false)}
 		r.loaded, _ = home.LoadChain(dir)
 		done <- r
 	}()
