@@ -57,6 +57,18 @@ func (n *oldNode) Receipt(ctx context.Context, id primitives.Hash) (*primitives.
 	return n.fakeNode.Receipt(ctx, id)
 }
 
+// ReceiptToTx waits for another request's read, without its turn, and then takes one again.
+func (n *oldNode) ReceiptToTx(ctx context.Context, q *view.OriginQuery) (*view.Origin, error) {
+	messages.LeaveTurn(ctx)
+	n.s.limiter.heavy.mu.Lock()
+	free := n.s.limiter.heavy.free
+	n.s.limiter.heavy.mu.Unlock()
+	if free != 3 {
+		return nil, fmt.Errorf("%d turns are free while it waits", free)
+	}
+	return &view.Origin{Sender: "a.near"}, n.read(ctx)
+}
+
 // TestReadsOfLargeOldBlocksTakeTurns: a request whose data are large to read takes a turn of the heavy
 // limit before it reads, and gives the turn back. If no turn comes, the reply names the limit.
 func TestReadsOfLargeOldBlocksTakeTurns(t *testing.T) {
@@ -71,6 +83,7 @@ func TestReadsOfLargeOldBlocksTakeTurns(t *testing.T) {
 		"chunk":                         fmt.Sprintf(`{"chunk_id":%q}`, testHash),
 		"gas_price":                     fmt.Sprintf(`[%q]`, testHash),
 		"EXPERIMENTAL_congestion_level": fmt.Sprintf(`{"chunk_id":%q}`, testHash),
+		"EXPERIMENTAL_receipt_to_tx":    fmt.Sprintf(`{"receipt_id":%q}`, testHash),
 		"EXPERIMENTAL_receipt":          fmt.Sprintf(`{"receipt_id":%q}`, testHash),
 	} {
 		heavy.free, n.free = 3, -1

@@ -41,7 +41,9 @@ var receiptToTx = Method[view.OriginQuery]{
 		return q, readFields(v, []field{{"receipt_id", false, into(&q.Receipt, readHash)}})
 	},
 	Handle: func(c *call, b []byte, q *view.OriginQuery) ([]byte, error) {
-		o, err := c.node.ReceiptToTx(c.ctx, q)
+		ctx, leave := c.inTurn(nil)
+		defer leave()
+		o, err := c.node.ReceiptToTx(ctx, q)
 		if err != nil {
 			return b, originFault(err)
 		}

@@ -109,6 +109,8 @@ type Backend struct {
 	origins     origins
 	parents     parents
 	tags        tags
+	older       older
+	reads       documentReads
 	authors     [authorSlots]atomic.Pointer[authored]
 }
 
@@ -119,6 +121,7 @@ func New(o Options) *Backend {
 
 func of(o Options, past *past, genesisJSON []byte) *Backend {
 	b := &Backend{digests: digests{past: past}, Options: o, genesisJSON: genesisJSON, started: o.Now()}
+	b.older.looks, b.reads.slots = make(chan struct{}, olderLooks), make(chan struct{}, olderDecoders)
 	b.validator.Store(o.Validator)
 	return b
 }

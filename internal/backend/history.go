@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/messages"
@@ -33,7 +35,8 @@ import (
 // the hash in the view. Documents are shared with other readers, so they are only read.
 //
 // Bounds: a document may have many megabytes. A request takes a turn of the heavy limit before it reads
-// the first one (messages.TakeLarge). The history bounds the documents in memory.
+// one (messages.TakeLarge). The history bounds the documents in memory. Requests for the same document
+// share the read (documentReads). Transactions have the bounds of olderTx.
 //
 // Not served: state, changes, messages for indexers (nothing proves state changes), validators and
 // configurations of old epochs, light client proofs (they need the Merkle trees of all blocks), and
@@ -47,14 +50,113 @@ type History interface {
 	Receipt(primitives.Hash) (history.Place, bool, error)
 }
 
+// Bounds of the reads of documents.
+const (
+	olderDecoders = 4                // documents that are read at the same time
+	olderPatience = 10 * time.Second // longest wait for another request's read
+)
+
+// errOlderBusy means that a request has waited for olderPatience.
+var errOlderBusy = fmt.Errorf("the requests for this old block have found no free reader within %v", olderPatience)
+
+// documentReads lets concurrent requests for the same document share one read.
+//
+// Problem: a document may take some tenths of a second to decode and be too large for the cache of the
+// history. A block explorer's page makes many clients ask for the same block at once.
+//
+// Outline: the first request for a height reads the document in its own turn of the heavy limit. The
+// others give their turns back, and wait until it is done. If the first request gets no turn, or ends
+// before, one of the others takes its place. So a request that ends leaves the queue at once, and no work
+// continues for it.
+//
+// Rejected: a read in a goroutine of its own. It would hold no turn, so that it could take the processors
+// from small requests, and would go on after its clients have left.
+type documentReads struct {
+	mu    sync.Mutex
+	by    map[primitives.Height]*documentRead
+	slots chan struct{} // semaphore of readers, as in the history, but left when a request ends
+}
+
+type documentRead struct {
+	done chan struct{} // closed when the fields below are set
+	d    *blockdoc.Document
+	err  error
+	// failed is set if the first request did not read, for a reason of its own.
+	failed bool
+}
+
+// join returns the read of a height. first is true if the caller has to make the read.
+func (s *documentReads) join(height primitives.Height) (r *documentRead, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r = s.by[height]; r != nil {
+		return r, false
+	}
+	if s.by == nil {
+		s.by = map[primitives.Height]*documentRead{}
+	}
+	r = &documentRead{done: make(chan struct{}), failed: true}
+	s.by[height] = r
+	return r, true
+}
+
+// end ends a read.
+func (s *documentReads) end(height primitives.Height, r *documentRead) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.by, height)
+	close(r.done)
+}
+
 // document returns the block of the history at a height. The request of ctx first waits until it may
-// read a large value. Errors: history.ErrNone. An import commits the rows of its index together with their
-// blocks, but moves Bounds a moment later. So a height from the index is not compared with Bounds.
+// read a large value. Errors: history.ErrNone, errOlderBusy, that of ctx. An import commits the rows of its index
+// together with their blocks, but moves Bounds a moment later. So a height from the index is not compared
+// with Bounds.
 func (b *Backend) document(ctx context.Context, height primitives.Height) (*blockdoc.Document, error) {
+	var limit <-chan time.Time
+	for {
+		r, first := b.reads.join(height)
+		if first {
+			return b.readDocument(ctx, height, r)
+		}
+		messages.LeaveTurn(ctx) // the first request may wait for this turn
+		if limit == nil {
+			timer := time.NewTimer(olderPatience)
+			defer timer.Stop()
+			limit = timer.C
+		}
+		select {
+		case <-r.done:
+		case <-limit:
+			return nil, errOlderBusy
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if r.failed {
+			continue
+		}
+		if err := messages.TakeLarge(ctx); err != nil {
+			return nil, err
+		}
+		return r.d, r.err
+	}
+}
+
+// readDocument makes a read that other requests may share.
+func (b *Backend) readDocument(ctx context.Context, height primitives.Height, r *documentRead) (*blockdoc.Document, error) {
+	defer b.reads.end(height, r)
 	if err := messages.TakeLarge(ctx); err != nil {
 		return nil, err
 	}
-	return b.History.Document(height)
+	select {
+	case b.reads.slots <- struct{}{}:
+		defer func() { <-b.reads.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	r.d, r.err = b.History.Document(height)
+	r.failed = false
+	return r.d, r.err
 }
 
 // lacks returns the LookupError in err if it says that the node's own store lacks something for which
