@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
@@ -16,6 +18,30 @@ func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
 		return false, err
 	}
 	return chain.Voted(h, voters, e.verify), nil
+}
+
+// ProvenAhead returns by how much the first header of a list that is more than
+// chain.AcceptableTimeDifference ahead of now is ahead, if more than two thirds of the stake of its
+// epoch have endorsed it: then it is now that is wrong. Otherwise it returns 0. list is one peer's
+// response, parents first, and may contain anything.
+//
+// A header's own approvals name its parent. So they do not prove its timestamp, and any producer can
+// sign a header of a later time. The approvals of a child at the next height name the header's hash.
+func (e *Engine) ProvenAhead(list []*primitives.BlockHeader, now time.Time) (time.Duration, error) {
+	limit := now.Add(chain.AcceptableTimeDifference)
+	for i := 0; i+1 < len(list); i++ {
+		h, child := list[i], list[i+1]
+		at := time.Unix(0, int64(h.Timestamp))
+		if !at.After(limit) || child.PrevHash != h.Hash() || child.PrevHeight != h.Height || child.Height != h.Height+1 {
+			continue
+		}
+		voted, err := e.Voted(child) // checked once, so that a response costs no more
+		if err != nil || !voted {
+			return 0, err
+		}
+		return at.Sub(now), nil
+	}
+	return 0, nil
 }
 
 // voters returns the approvers of an epoch's blocks, in the order of a header's approvals. nil: the

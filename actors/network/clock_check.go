@@ -62,9 +62,9 @@ const (
 //     move the median far.
 //
 // The check cannot see: a clock that is less than clockBehind behind or clockAhead ahead; a clock that
-// is ahead while one of the last blocks has a false early timestamp; a clock that was more than 120 s
-// behind from the start, because then no block is imported; anything while this node is behind the
-// verified headers. If all neighbours delay all blocks, a clock that is behind looks right, and a right
+// is ahead while one of the last blocks has a false early timestamp; anything while this node is behind
+// the verified headers. A clock that is more than 120 s behind refuses all blocks and headers, so there
+// is no sample: header sync finds it (engine.ProvenAhead). If all neighbours delay all blocks, a clock that is behind looks right, and a right
 // one ahead. If half of the producers have wrong clocks, they count as right.
 type clockCheck struct {
 	// arrivals has, for each peer, the first arrivals of blocks that are not imported yet.
@@ -168,6 +168,20 @@ func (c *clockCheck) report(now time.Time, s clockState) bool {
 	return false
 }
 
+const clockRemedy = "check that a time service (NTP: chrony, systemd-timesyncd) runs and is synchronized, " +
+	"for instance with `timedatectl`"
+
+// clockProvenBehind logs and publishes that the clock is behind by at least an offset, so that this
+// node refuses the network's blocks and headers.
+func (a *Actor) clockProvenBehind(offset time.Duration) {
+	a.clock.forget()
+	a.o.Status.clock.Store(&clockResult{offset, clockIsBehind})
+	if a.clock.report(time.Now(), clockIsBehind) {
+		a.o.Log.Warnf("network: the clock of this machine is behind by at least %v, as block producers with two thirds "+
+			"of the stake prove. So this node refuses the blocks of its peers: %s", offset.Round(time.Second), clockRemedy)
+	}
+}
+
 // compareClock adds an imported block to the comparison, and logs and publishes the result.
 func (a *Actor) compareClock(b *primitives.Block, hash primitives.Hash) {
 	parent := a.o.Engine.Imported(b.Header.PrevHash)
@@ -180,16 +194,14 @@ func (a *Actor) compareClock(b *primitives.Block, hash primitives.Hash) {
 	if !a.clock.report(time.Now(), state) {
 		return
 	}
-	const remedy = "check that a time service (NTP: chrony, systemd-timesyncd) runs and is synchronized, " +
-		"for instance with `timedatectl`"
 	switch shown := offset.Round(100 * time.Millisecond); state {
 	case clockIsBehind:
 		a.o.Log.Warnf("network: the clock of this machine is behind: blocks arrive %v before the time at which they were "+
-			"made. Above 2 minutes the node refuses them: %s", shown, remedy)
+			"made. Above 2 minutes the node refuses them: %s", shown, clockRemedy)
 	case clockMaybeAhead:
 		a.o.Log.Warnf("network: the last %d blocks arrived late, in the median %v after the time at which they were "+
 			"made: either the clock of this machine is ahead, or its connection or processor is too slow: %s",
-			len(a.clock.samples), -shown, remedy)
+			len(a.clock.samples), -shown, clockRemedy)
 	default:
 		a.o.Log.Infof("network: the clock of this machine agrees with the blocks of the network again")
 	}

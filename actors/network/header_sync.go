@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/blocksync"
@@ -178,6 +179,9 @@ type headersResult struct {
 	list  []*primitives.BlockHeader
 	taken int
 	err   error
+	// ahead is by how much the network is ahead of this machine's clock, if err is that a header is in
+	// the future and the stake proves the header (engine.ProvenAhead). 0: that is not proven.
+	ahead time.Duration
 }
 
 // headers verifies requested headers outside the mailbox.
@@ -197,7 +201,12 @@ func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 			}
 			self(m)
 		}()
-		m.taken, m.err = e.HeaderChain().Add(list)
+		if m.taken, m.err = e.HeaderChain().Add(list); errors.Is(m.err, chain.InvalidBlockFutureTime) {
+			var err error
+			if m.ahead, err = e.ProvenAhead(list, time.Now()); err != nil {
+				m.err = err
+			}
+		}
 	}()
 }
 
@@ -211,11 +220,15 @@ func (a *Actor) headersDone(m *headersResult) {
 	a.o.Log.WithField("peer", m.from).WithError(m.err).Debugf("network: %d of %d headers are new", m.taken, len(m.list))
 	switch {
 	case m.err == nil:
+	// This machine's clock is behind. The peer is right, and gets no strike.
+	case m.ahead > 0:
+		ev.Own = true
+		a.clockProvenBehind(m.ahead)
+	// Unlike neard, do not ban the peer at once. One that answers only so gets strikes: any producer can
+	// sign a header in the future.
+	case errors.Is(m.err, chain.InvalidBlockFutureTime):
 	case errors.As(m.err, new(chain.Invalid)):
-		// Unlike neard, do not ban the peer, because this node's clock may be wrong.
-		if !errors.Is(m.err, chain.InvalidBlockFutureTime) {
-			ev.Bad = true
-		}
+		ev.Bad = true
 	// The peer follows another chain, or has sent unrelated headers.
 	case errors.Is(m.err, headerchain.ErrOrphan), errors.Is(m.err, headerchain.ErrOld):
 	case errors.Is(m.err, headerchain.ErrEquivocating), errors.Is(m.err, headerchain.ErrFull):
