@@ -64,8 +64,9 @@ const (
 // The check cannot see: a clock that is less than clockBehind behind or clockAhead ahead; a clock that
 // is ahead while one of the last blocks has a false early timestamp; anything while this node is behind
 // the verified headers. A clock that is more than 120 s behind refuses all blocks and headers, so there
-// is no sample: header sync finds it (engine.ProvenAhead). If all neighbours delay all blocks, a clock that is behind looks right, and a right
-// one ahead. If half of the producers have wrong clocks, they count as right.
+// is no sample: header sync finds it (engine.ProvenAhead). If all neighbours
+// delay all blocks, a clock that is behind looks right, and a right one ahead. If half of the producers
+// have wrong clocks, they count as right.
 type clockCheck struct {
 	// arrivals has, for each peer, the first arrivals of blocks that are not imported yet.
 	arrivals map[wire.PeerID]*recent.Map[primitives.Hash, time.Time]
