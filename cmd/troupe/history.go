@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,18 +11,13 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/blockfeed"
 	"github.com/troupe-chain/troupe/internal/prom"
-	"github.com/troupe-chain/troupe/internal/top"
 )
 
 // errNoHistory means that the node has no import to show.
 var errNoHistory = errors.New("this node has no imported history: set archive and troupe.history.source in its config.json, and restart it")
 
 func newHistory(a *app) *cobra.Command {
-	var o struct {
-		url   string
-		every time.Duration
-		once  bool
-	}
+	var w watchFlags
 	c := &cobra.Command{
 		Use:   "history",
 		Short: "Show the progress of an archive's import of older blocks",
@@ -34,14 +30,14 @@ has no imported blocks. The node's log says why an import pauses or has stopped.
   troupe history --url http://127.0.0.1:3030 --once`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.every < 100*time.Millisecond {
-				return usagef("--every is %v, must be at least 100ms", o.every)
-			}
-			url, err := a.nodeURL(o.url)
+			url, err := w.node(a)
 			if err != nil {
 				return err
 			}
-			look, err := top.Ask(cmd.Context(), url)
+			ctx, end := context.WithCancel(cmd.Context())
+			defer end()
+			polls := poll(ctx, url, w.every)
+			look, err := nextPoll(ctx, polls)
 			if err != nil {
 				return err
 			}
@@ -49,10 +45,8 @@ has no imported blocks. The node's log says why an import pauses or has stopped.
 			if p == nil {
 				return errNoHistory
 			}
-			if out := cmd.OutOrStdout(); !o.once {
-				if p, err = watchHistory(cmd, out, url, o.every, p); err != nil {
-					return err
-				}
+			if !w.once {
+				p = watchHistory(ctx, cmd.OutOrStdout(), polls, p)
 			}
 			say(cmd, "%s", p)
 			if p.state == blockfeed.ImportStopped {
@@ -61,43 +55,35 @@ has no imported blocks. The node's log says why an import pauses or has stopped.
 			return nil
 		},
 	}
-	f := c.Flags()
-	f.SortFlags = false
-	f.StringVar(&o.url, "url", "", "JSON-RPC of the node (default: rpc.addr of config.json in --home, else http://127.0.0.1:3030)")
-	f.DurationVar(&o.every, "every", time.Second, "time between two polls")
-	f.BoolVar(&o.once, "once", false, "print one line and end")
+	w.add(c, "print one line and end")
 	return c
 }
 
 // watchHistory shows a bar until the import has ended or the user interrupts, and returns the last
 // progress. It returns at once if out is not a terminal.
-func watchHistory(cmd *cobra.Command, out io.Writer, url string, every time.Duration, p *historyProgress) (*historyProgress, error) {
+func watchHistory(ctx context.Context, out io.Writer, polls <-chan polled, p *historyProgress) *historyProgress {
 	bar := viewBar(out)
 	if bar == nil {
-		return p, nil
+		return p
 	}
 	defer func() { _ = bar.Finish() }()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	for {
 		bar.ChangeMax64(max(p.total(), 1))
 		bar.Describe(string(p.state) + ", " + p.timeLeft())
 		_ = bar.Set64(min(p.done(), max(p.total(), 1)-1)) // a full bar would end
 		if p.ended() {
-			return p, nil
+			return p
 		}
-		select {
-		case <-cmd.Context().Done():
-			return p, nil
-		case <-tick.C:
-		}
-		look, err := top.Ask(cmd.Context(), url)
-		if err != nil { // the node may restart
+		look, err := nextPoll(ctx, polls)
+		switch {
+		case ctx.Err() != nil:
+			return p
+		case err != nil: // the node may restart
 			bar.Describe("no reply")
-			continue
-		}
-		if now := historyOf(look.Metrics); now != nil {
-			p = now
+		default:
+			if now := historyOf(look.Metrics); now != nil {
+				p = now
+			}
 		}
 	}
 }
@@ -169,7 +155,13 @@ func (p *historyProgress) String() string {
 	if !p.ended() {
 		text += "; " + p.timeLeft()
 	}
-	if p.errors > 0 {
+	if p.state == blockfeed.ImportAway {
+		text += "; the feed does not deliver the next block and is asked again, see the node's log"
+	}
+	switch {
+	case p.errors == 1:
+		text += "; 1 failed attempt"
+	case p.errors > 0:
 		text += fmt.Sprintf("; %.0f failed attempts", p.errors)
 	}
 	return text

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,11 +11,7 @@ import (
 )
 
 func newTop(a *app) *cobra.Command {
-	var o struct {
-		url   string
-		every time.Duration
-		once  bool
-	}
+	var w watchFlags
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Show a live view of a node: chain, RPC, actors, shards",
@@ -30,31 +26,26 @@ one screen, and ends.`,
   troupe top --once | head -4`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.every < 100*time.Millisecond {
-				return usagef("--every is %v, must be at least 100ms", o.every)
-			}
-			place, err := a.nodeURL(o.url)
+			place, err := w.node(a)
 			if err != nil {
 				return err
 			}
-			if in, ok := cmd.InOrStdin().(*os.File); ok && !o.once {
+			ctx, end := context.WithCancel(cmd.Context())
+			defer end()
+			polls := poll(ctx, place, w.every)
+			if in, ok := cmd.InOrStdin().(*os.File); ok && !w.once {
 				if out, ok := cmd.OutOrStdout().(*os.File); ok {
 					if t, ok := localnet.OpenTerminal(in, out); ok {
 						defer t.Close()
-						return topScreen(cmd, t, place, o.every)
+						return topScreen(ctx, t, place, polls)
 					}
 				}
 			}
-			before, err := top.Ask(cmd.Context(), place)
+			before, err := nextPoll(ctx, polls)
 			if err != nil {
 				return err
 			}
-			select {
-			case <-time.After(o.every):
-			case <-cmd.Context().Done():
-				return cmd.Context().Err()
-			}
-			now, err := top.Ask(cmd.Context(), place)
+			now, err := nextPoll(ctx, polls)
 			if err != nil {
 				return err
 			}
@@ -64,52 +55,17 @@ one screen, and ends.`,
 			return nil
 		},
 	}
-	f := c.Flags()
-	f.SortFlags = false
-	f.StringVar(&o.url, "url", "", "JSON-RPC of the node (default: rpc.addr of config.json in --home, else http://127.0.0.1:3030)")
-	f.DurationVar(&o.every, "every", time.Second, "time between two polls")
-	f.BoolVar(&o.once, "once", false, "print one screen and end")
+	w.add(c, "print one screen and end")
 	return c
 }
 
 // topScreen shows the node until the user quits. While the node does not answer, topScreen says so
 // on the screen and keeps polling.
-func topScreen(cmd *cobra.Command, t *localnet.Terminal, place string, every time.Duration) error {
+func topScreen(ctx context.Context, t *localnet.Terminal, place string, polls <-chan polled) error {
 	var v top.View
 	var before, now *top.Look
 	lost := ""
-	type answer struct {
-		look *top.Look
-		err  error
-	}
-	answers := make(chan answer, 1)
-	ask := func() {
-		l, err := top.Ask(cmd.Context(), place)
-		answers <- answer{l, err}
-	}
-	go ask()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for asking := true; ; {
-		select {
-		case <-cmd.Context().Done():
-			return nil
-		case in, open := <-t.Keys:
-			if !open || v.Key(string(in)) {
-				return nil
-			}
-		case x := <-answers:
-			if asking, lost = false, ""; x.err != nil {
-				lost = x.err.Error()
-			} else {
-				before, now = now, x.look
-			}
-		case <-tick.C:
-			if !asking {
-				asking = true
-				go ask()
-			}
-		}
+	for {
 		width, height := t.Size()
 		lines := []string{"asking " + place}
 		if now != nil {
@@ -119,5 +75,19 @@ func topScreen(cmd *cobra.Command, t *localnet.Terminal, place string, every tim
 			lines[0] = top.Fit(lost, width)
 		}
 		t.Draw(lines)
+		select {
+		case <-ctx.Done():
+			return nil
+		case in, open := <-t.Keys:
+			if !open || v.Key(string(in)) {
+				return nil
+			}
+		case x := <-polls:
+			if lost = ""; x.err != nil {
+				lost = x.err.Error()
+			} else {
+				before, now = now, x.look
+			}
+		}
 	}
 }

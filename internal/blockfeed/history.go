@@ -123,6 +123,9 @@ type walk struct {
 	genesis primitives.Hash
 	fetches int    // blocks that are fetched at the same time
 	pace    *pacer // bounds the processor time; nil: no bound
+	// missed is called on other goroutines after each failed request for a block that is repeated. nil:
+	// not called.
+	missed func(primitives.Height, error)
 }
 
 // run fetches and verifies blocks until the walk is done. It calls each after each block; an error of
@@ -247,7 +250,7 @@ func (w *walk) fetchOne(ctx context.Context, h primitives.Height) (x fetched) {
 		}
 	}()
 	spent := new(time.Duration)
-	if x.d, x.err = fetchOld(context.WithValue(ctx, decodeTime{}, spent), w.Source, h); x.err == nil {
+	if x.d, x.err = w.fetchOld(context.WithValue(ctx, decodeTime{}, spent), h); x.err == nil {
 		x.err = context.Canceled
 		w.pace.doAfter(ctx, *spent, func() { x.r, x.err = x.d.Check(blockdoc.Known{}) })
 	}
@@ -256,17 +259,20 @@ func (w *walk) fetchOne(ctx context.Context, h primitives.Height) (x fetched) {
 
 // fetchOld requests a block several times, for at most historyLimit. Only errors of the connection are
 // worth another request.
-func fetchOld(ctx context.Context, s Source, at primitives.Height) (d *blockdoc.Document, err error) {
+func (w *walk) fetchOld(ctx context.Context, at primitives.Height) (d *blockdoc.Document, err error) {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
 	for n := range historyTries {
 		if n > 0 {
 			pause(ctx, nil, backoff(historyPause, n-1))
 		}
-		d, err = s.Block(ctx, at, true)
+		d, err = w.Block(ctx, at, true)
 		if err == nil || ctx.Err() != nil || errors.Is(err, ErrSkipped) || errors.Is(err, ErrNotYet) ||
 			errors.Is(err, blockdoc.ErrForm) || errors.As(err, new(*blockdoc.MismatchError)) {
 			break
+		}
+		if w.missed != nil {
+			w.missed(at, err)
 		}
 	}
 	return d, err

@@ -82,12 +82,14 @@ type Import struct {
 	o    ImportOptions
 	pace *pacer
 
-	failures int       // attempts since the last block that the feed did not deliver
+	failures int       // runs since the last block that ended because the feed did not deliver one
 	said     time.Time // time of the last line about progress
 	flushed  time.Time
 
 	mu     sync.Mutex
 	status ImportStatus
+	met    bool              // the feed has delivered a block
+	warned bool              // the log says that the feed is away; cleared by the next block
 	from   primitives.Height // height at which the measurement of the rate began
 	since  time.Time         // its time
 }
@@ -160,7 +162,7 @@ func (m *Import) Run(ctx context.Context) time.Duration {
 			panic(p)
 		}
 	}()
-	w := walk{Source: m.o.Source, to: m.o.First, genesis: m.o.Genesis, fetches: m.o.Fetches, pace: m.pace}
+	w := walk{Source: m.o.Source, to: m.o.First, genesis: m.o.Genesis, fetches: m.o.Fetches, pace: m.pace, missed: m.missed}
 	var err error
 	if w.at, err = m.place(); err == nil {
 		err = m.room()
@@ -237,7 +239,35 @@ func (m *Import) enter(c *HistoryCheck) {
 	if m.since.IsZero() {
 		m.from, m.since = c.Height, time.Now()
 	}
-	m.status.State, m.status.Reason, m.status.Next, m.status.Check = ImportRunning, "", c.Height, *c
+	if m.status.State != ImportAway { // the feed is away until it delivers a block
+		m.status.State, m.status.Reason = ImportRunning, ""
+	}
+	m.status.Next, m.status.Check = c.Height, *c
+}
+
+// missed records that a request for a block has failed and is repeated. If it is the next block, the
+// import has no progress until the request succeeds.
+func (m *Import) missed(h primitives.Height, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.status.State != ImportRunning || h != m.status.Next {
+		return
+	}
+	m.status.State, m.status.Reason = ImportAway, fmt.Sprintf("block %d of %s: %v", h, m.o.Source.Name(), err)
+	if !m.met && !m.warned {
+		m.warned = true
+		m.o.Log.Warnf("import of history: the feed does not answer: %s. It will be asked again", m.status.Reason)
+	}
+}
+
+// firstMiss returns whether the feed has stopped delivering blocks in this run, and the log does not say
+// it yet.
+func (m *Import) firstMiss() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first := m.failures == 1 && !m.warned
+	m.warned = true
+	return first
 }
 
 // room returns errRoom if the disk has too little room.
@@ -277,6 +307,8 @@ func (m *Import) store(ctx context.Context, c *HistoryCheck, d *blockdoc.Documen
 	}
 	m.failures = 0
 	m.mu.Lock()
+	m.met, m.warned = true, false
+	m.status.State, m.status.Reason = ImportRunning, "" // after missed
 	m.status.Next, m.status.Check = c.Height, *c
 	m.status.Check.Roots, m.status.Check.Shards = nil, slices.Clone(c.Shards)
 	m.mu.Unlock()
@@ -322,7 +354,7 @@ func (m *Import) conclude(ctx context.Context, err error) time.Duration {
 		return importEndless
 	}
 	wait := min(importRetry<<min(m.failures, 10), importMaxRetry)
-	if m.failures++; m.failures == 1 || m.failures%20 == 0 {
+	if m.failures++; m.firstMiss() || m.failures%20 == 0 {
 		m.o.Log.Warnf("import of history: the feed does not deliver the next block: %v. It will be asked again", err)
 	}
 	m.setState(ImportAway, err.Error(), true)

@@ -409,3 +409,58 @@ func TestPanicOfAFeedStopsTheImport(t *testing.T) {
 		}
 	})
 }
+
+// TestAbsentFeedIsReportedAtOnce: after the first failed request for the next block the import is
+// retrying, and the log says so once. It stays so over the pauses until the feed delivers a block.
+func TestAbsentFeedIsReportedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(indexEnds)
+		x := newImported(t)
+		s := x.open(t)
+		var mu sync.Mutex
+		var m *Import
+		away := true
+		var states []ImportState // at the requests while the feed is away, after the first of each height
+		asked := map[primitives.Height]bool{}
+		f := &fake{name: "test", block: func(_ context.Context, h primitives.Height) (*blockdoc.Document, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if away {
+				if asked[h] {
+					states = append(states, m.Status().State)
+				}
+				asked[h] = true
+				return nil, errors.New("no connection")
+			}
+			if x.raw[h] == nil {
+				return nil, ErrSkipped
+			}
+			return blockdoc.Parse(x.raw[h])
+		}}
+		m = x.job(s, f)
+		for range 2 {
+			if wait := m.Run(t.Context()); wait <= 0 || m.Status().State != ImportAway {
+				t.Errorf("wait %v, %+v", wait, m.Status())
+			}
+		}
+		for _, state := range states {
+			if state != ImportAway {
+				t.Errorf("the state is %s while the feed is away", state)
+				break
+			}
+		}
+		if n := x.log.count("no connection"); len(states) == 0 || n != 1 {
+			t.Errorf("%d repeated requests, %d lines in the log %q, want 1", len(states), n, x.log.text)
+		}
+		mu.Lock()
+		away = false
+		mu.Unlock()
+		for wait := time.Duration(0); wait >= 0; {
+			wait = m.Run(t.Context())
+		}
+		x.complete(t, s, m)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
