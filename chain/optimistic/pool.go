@@ -67,14 +67,17 @@ func (p *Pool) Wants(o *primitives.OptimisticBlock) bool {
 // AddBlock adds a validated optimistic block. parent is the height of its parent. shards are the
 // shards of its epoch, by shard index. An optimistic block on a parent below the last final block is
 // dropped, since no block follows it: the producer of a later height could otherwise fill the pool
-// with one for each old block. If the pool is full, the lowest optimistic block is dropped.
+// with one for each old block. If the pool is full, one on the lowest parent is dropped, and of those the
+// highest: it could also fill the pool with one for each block that is not final yet.
 func (p *Pool) AddBlock(o *primitives.OptimisticBlock, parent primitives.Height, shards []primitives.ShardID) {
 	if !p.Wants(o) || parent < p.final {
 		return
 	}
 	p.blocks[placeOf(o)] = pooled{o, parent + 1, shards}
 	if len(p.blocks) > MaxBlocks {
-		delete(p.blocks, slices.MinFunc(slices.Collect(maps.Keys(p.blocks)), place.compare))
+		delete(p.blocks, slices.MinFunc(slices.Collect(maps.Keys(p.blocks)), func(a, b place) int {
+			return cmp.Or(cmp.Compare(p.blocks[a].created, p.blocks[b].created), b.compare(a))
+		}))
 	}
 }
 

@@ -179,6 +179,23 @@ func TestOldParentsDoNotFillPool(t *testing.T) {
 	}
 }
 
+// TestUnfinalParentsDoNotFillPool: while no block becomes final, the producer of a later height can sign an
+// optimistic block on each of many blocks. They do not evict the optimistic block of the next height.
+func TestUnfinalParentsDoNotFillPool(t *testing.T) {
+	p := New(5)
+	next := block(1, 101)
+	p.AddBlock(next, 100, shards)
+	for i := range byte(2 * MaxBlocks) {
+		p.AddBlock(block(200-i, 102), 100-primitives.Height(i), shards)
+	}
+	for _, id := range shards {
+		p.AddChunk(chunk(1, 101, id, 1))
+	}
+	if o, _ := p.Ready(primitives.Hash{1}, 101); o != next {
+		t.Errorf("ready %v, want that of height 101", o)
+	}
+}
+
 // TestInventedParentsDoNotEvictOrphan: the producer of a later height can sign optimistic blocks on
 // parents that do not exist. They evict only one another.
 func TestInventedParentsDoNotEvictOrphan(t *testing.T) {
