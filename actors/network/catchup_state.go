@@ -104,7 +104,7 @@ func (s *Shards) tick(info *near.Info) {
 // announcement for an epoch height. So a node that announced the first epoch's state is also asked
 // for the second's.
 func (s *Shards) hostsOf(p *syncPoint) []statesync.Host {
-	return s.hosts.list(func(h *wire.SnapshotHost) bool { return h.SyncHash == p.announced || h.EpochHeight == p.epoch })
+	return s.hosts.list(p.machine, func(h *wire.SnapshotHost) bool { return h.SyncHash == p.announced || h.EpochHeight == p.epoch })
 }
 
 // step steps a statesync machine and carries out its effects. The caller holds mu.

@@ -13,7 +13,8 @@ import (
 // State comes from nodes (hosts) that have announced a snapshot. A host that is a connected peer
 // gets the request and answers on the same connection. Another host gets a routed message, as in
 // neard, and answers on a new tier 3 connection if this node is reachable. Therefore this node asks
-// distant hosts only if too few connected peers serve a shard.
+// distant hosts only if too few connected peers serve a shard. A peer that announces a state and does
+// not deliver does not count: two such peers would otherwise keep all distant hosts from being asked.
 const (
 	enoughNeighbours = 2          // connected peers that serve a shard
 	maxFar           = 16         // maximum number of distant hosts asked for one shard
@@ -55,14 +56,17 @@ func stateHostsOf(self wire.PeerID, info *near.Info, lot [16]byte) stateHosts {
 }
 
 // list returns the hosts for which fits returns true. The list has connected peers with all their
-// shards, and distant hosts only with shards that too few connected peers serve.
-func (a *stateHosts) list(fits func(*wire.SnapshotHost) bool) (out []statesync.Host) {
+// shards, and distant hosts only with shards that too few connected peers deliver. m has asked the
+// hosts so far.
+func (a *stateHosts) list(m *statesync.Machine, fits func(*wire.SnapshotHost) bool) (out []statesync.Host) {
 	served := map[primitives.ShardID]int{}
 	for _, h := range a.hosts {
 		if a.peers[h.PeerID] && fits(h) {
 			out = append(out, statesync.Host{ID: h.PeerID, Shards: h.Shards})
 			for _, id := range h.Shards {
-				served[id]++
+				if m.Delivers(h.PeerID) {
+					served[id]++
+				}
 			}
 		}
 	}

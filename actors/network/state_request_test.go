@@ -27,14 +27,14 @@ func TestDistantHostIsAskedIfPeersAreFew(t *testing.T) {
 	info.Peers[0].Info.ID, info.Peers[1].Info.ID = "near", "other"
 	fits := func(h *wire.SnapshotHost) bool { return h.PeerID != "old" }
 	a := stateHostsOf("me", info, newHostLottery(nil).draw(0))
-	if got, want := a.list(fits), []statesync.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}},
+	if got, want := a.list(statesync.New(nil, statesync.Options{}), fits), []statesync.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}},
 		{ID: "other", Shards: []primitives.ShardID{0}}, {ID: "far",
 			Shards: []primitives.ShardID{1, 2}}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("hosts are %v, want %v", got, want)
 	}
 	info.Public = netip.AddrPort{}
 	b := stateHostsOf("me", info, newHostLottery(nil).draw(0))
-	if got := b.list(fits); slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "far" }) {
+	if got := b.list(statesync.New(nil, statesync.Options{}), fits); slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "far" }) {
 		t.Errorf("%v: an unreachable node asks a distant host to connect to it", got)
 	}
 	sync := primitives.Hash{7}
@@ -57,6 +57,57 @@ func TestDistantHostIsAskedIfPeersAreFew(t *testing.T) {
 	}
 }
 
+// TestFalseNeighboursDoNotReplaceDistantHosts: if the connected peers that announce a shard do not answer,
+// or answer that they do not have it, distant hosts are asked, too. Once the peers deliver, they suffice.
+func TestFalseNeighboursDoNotReplaceDistantHosts(t *testing.T) {
+	info := &near.Info{Peers: make([]near.PeerState, 2), Public: netip.MustParseAddrPort("1.2.3.4:5")}
+	for _, id := range []wire.PeerID{"silent", "empty", "far"} {
+		info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: id, Shards: []primitives.ShardID{1}})
+	}
+	info.Peers[0].Info.ID, info.Peers[1].Info.ID = "silent", "empty"
+	m := statesync.New([]primitives.ShardID{1}, statesync.Options{})
+	hosts := stateHostsOf("me", info, newHostLottery(nil).draw(0))
+	now, lie, parts := int64(0), true, map[statesync.PeerID]int{}
+	step := func(ev statesync.Event) {
+		list := []statesync.Event{ev}
+		for len(list) > 0 {
+			out := m.Step(now, list[0])
+			list = list[1:]
+			for _, q := range out.Ask {
+				switch parts[q.Peer]++; {
+				case lie && q.Peer == "empty":
+					list = append(list, statesync.None{From: q.Peer, Item: q.Item})
+				case !lie || q.Peer == "far":
+					list = append(list, statesync.Arrived{From: q.Peer, Item: q.Item}, statesync.ItemVerified{From: q.Peer, Item: q.Item})
+				}
+			}
+		}
+	}
+	asksFar := func(within int64) bool {
+		for end := now + within; now < end; now += 1000 {
+			list := hosts.list(m, func(*wire.SnapshotHost) bool { return true })
+			if slices.ContainsFunc(list, func(h statesync.Host) bool { return h.ID == "far" }) {
+				return true
+			}
+			step(statesync.Hosts{List: list})
+		}
+		return false
+	}
+	step(statesync.Known{Shard: 1, Total: 2000})
+	if !asksFar(10 * 60_000) {
+		t.Fatalf("the distant host is not asked; requests: %v", parts)
+	}
+	t.Logf("the distant host is asked after %d s", now/1000)
+	lie = false
+	for range 60 {
+		step(statesync.Hosts{List: hosts.list(m, func(*wire.SnapshotHost) bool { return true })})
+		now += 1000
+	}
+	if asksFar(10_000) {
+		t.Errorf("the distant host is still asked; requests: %v", parts)
+	}
+}
+
 // TestHonestHostIsAskedAmongManyMalicious: many malicious hosts that announce state do not keep an
 // honest one from being asked. The distant hosts that are asked stay the same for lotteryPeriod and
 // then change.
@@ -72,13 +123,13 @@ func TestHonestHostIsAskedAmongManyMalicious(t *testing.T) {
 	l := newHostLottery(rand.New(rand.NewPCG(1, 2)).IntN)
 	for ms := int64(0); ms < 60*lotteryPeriod; ms += lotteryPeriod / 2 {
 		a := stateHostsOf("me", info, l.draw(ms))
-		got := a.list(func(*wire.SnapshotHost) bool { return true })
+		got := a.list(statesync.New(nil, statesync.Options{}), func(*wire.SnapshotHost) bool { return true })
 		if len(got) != maxFar {
 			t.Fatalf("%d hosts are asked", len(got))
 		}
 		if ms%lotteryPeriod != 0 {
 			b := stateHostsOf("me", info, l.draw(ms-lotteryPeriod/2))
-			if !reflect.DeepEqual(got, b.list(func(*wire.SnapshotHost) bool { return true })) {
+			if !reflect.DeepEqual(got, b.list(statesync.New(nil, statesync.Options{}), func(*wire.SnapshotHost) bool { return true })) {
 				t.Error("the hosts changed within a period")
 			}
 		} else if slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "honest" }) {

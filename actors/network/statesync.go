@@ -328,7 +328,7 @@ func (a *Actor) beginStates(x *bootstrap) {
 // stateHosts returns the nodes that announced the state of the sync block.
 func (a *Actor) stateHosts(x *bootstrap, info *near.Info) []statesync.Host {
 	x.hosts = stateHostsOf(a.o.Peer, info, a.lottery.draw(a.now()))
-	return x.hosts.list(func(h *wire.SnapshotHost) bool { return h.SyncHash == x.at.Before.Hash })
+	return x.hosts.list(x.machine, func(h *wire.SnapshotHost) bool { return h.SyncHash == x.at.Before.Hash })
 }
 
 // stateStep steps the statesync machine and carries out its effects.

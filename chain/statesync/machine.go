@@ -128,9 +128,21 @@ type host struct {
 	misses      int
 	missed      int64 // time of the last miss
 	asked       int
+	lost        int     // share of the last requests that brought no valid item, in thousandths
 	recent      []int64 // times of the requests within Period
 	tries       map[Item]int
 }
+
+// lostSpan is the weight of host.lost: one request moves it by 1/lostSpan of the way.
+const lostSpan = 8
+
+// fail records a request that brought no valid item.
+func (h *host) fail() { h.lost += (1000 - h.lost) / lostSpan }
+
+// Delivers returns whether at least half of the last requests to a host brought a valid item. It
+// returns true for a host that was asked only a few times: announcing a state costs nothing, so whether
+// a host serves it shows only by asking.
+func (m *Machine) Delivers(id PeerID) bool { return m.hosts[id] == nil || m.hosts[id].lost <= 500 }
 
 type request struct {
 	peer      PeerID
@@ -231,6 +243,9 @@ func (m *Machine) Step(now int64, ev Event) (out Out) {
 		if r := m.asked[ev.Item]; r != nil && r.peer == ev.From && !r.verifying {
 			m.endRequest(ev.Item)
 			m.pause(now, ev.From, false)
+			if h := m.hosts[ev.From]; h != nil {
+				h.fail()
+			}
 		}
 	case ItemVerified:
 		m.itemVerified(&out, now, &ev)
@@ -335,9 +350,12 @@ func (m *Machine) itemVerified(out *Out, now int64, ev *ItemVerified) {
 	for _, h := range m.hosts {
 		delete(h.tries, ev.Item)
 	}
-	// The host is fast enough for twice as many requests in flight.
-	if h := m.hosts[ev.From]; h != nil && r.took <= m.o.Wait/2 {
-		h.misses /= 2
+	if h := m.hosts[ev.From]; h != nil {
+		h.lost -= h.lost / lostSpan
+		// The host is fast enough for twice as many requests in flight.
+		if r.took <= m.o.Wait/2 {
+			h.misses /= 2
+		}
 	}
 }
 
@@ -385,6 +403,9 @@ func (m *Machine) expire(now int64) {
 			continue
 		}
 		m.endRequest(i)
+		if h != nil {
+			h.fail()
+		}
 		if h != nil && (h.misses == 0 || r.at > h.missed) {
 			h.missed = now
 			m.pause(now, r.peer, true)
