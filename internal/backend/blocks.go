@@ -143,12 +143,26 @@ func (b *Backend) ownChunk(r view.ChunkRef) (primitives.AccountID, *primitives.C
 func (b *Backend) loadChunk(hash primitives.Hash, shard primitives.ShardID, in *block) (primitives.AccountID, *primitives.Chunk, error) {
 	c, err := engine.LoadChunk(in.rec, shard)
 	if gone(err) {
-		return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: hash}
+		return b.genesisChunk(hash)
 	}
 	if err != nil {
 		return "", nil, err
 	}
 	return b.author(c, in)
+}
+
+// genesisChunk returns the chunk of the genesis with a hash. The chunks of the genesis are empty, so an
+// archival node that began by state sync has them too, as in neard. Errors: ErrUnknownChunk.
+func (b *Backend) genesisChunk(hash primitives.Hash) (primitives.AccountID, *primitives.Chunk, error) {
+	if b.History != nil {
+		g := b.Engine.Genesis()
+		for _, h := range g.Block.Body.Chunks {
+			if h.ChunkHash() == hash {
+				return b.author(&primitives.Chunk{Hash: hash, Header: *h}, held(g))
+			}
+		}
+	}
+	return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: hash}
 }
 
 // hasChunk returns whether the node has the body of the new chunk with shard index i in a block.
@@ -178,7 +192,7 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 		return "", nil, err
 	}
 	if len(places) == 0 {
-		return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: hash}
+		return b.genesisChunk(hash)
 	}
 	return b.loadChunk(hash, places[0].Shard, &block{ref: places[0].Block.Ref(), rec: places[0].Block})
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/internal/testkit/workload"
 	"github.com/troupe-chain/troupe/primitives"
@@ -248,7 +249,8 @@ func TestHistoryRepliesEqualThoseOfTheWholeChain(t *testing.T) {
 		p.same("blocks by height", "block", map[string]any{"block_id": height})
 		p.same("gas prices by height", "gas_price", map[string]any{"block_id": height})
 		p.same("chunks of unknown shards", "chunk", map[string]any{"block_id": height, "shard_id": 99})
-		if height == 0 { // a node that began by state sync has no chunks of the genesis
+		if height == 0 {
+			p.genesis(late.chain.Engine.Genesis())
 			continue
 		}
 		if blocks[height] == nil {
@@ -300,6 +302,21 @@ func TestHistoryRepliesEqualThoseOfTheWholeChain(t *testing.T) {
 		if p.counts[kind] == 0 {
 			t.Errorf("%s: none", kind)
 		}
+	}
+}
+
+// genesis compares the chunks of the genesis.
+func (p *pair) genesis(g *engine.BlockNode) {
+	p.Helper()
+	for _, c := range g.Block.Body.Chunks {
+		for _, ref := range []map[string]any{{"chunk_id": c.ChunkHash().String()}, {"block_id": 0, "shard_id": c.ShardID},
+			{"block_id": g.Hash.String(), "shard_id": c.ShardID}} {
+			p.same("chunks of the genesis", "chunk", ref)
+			p.same("congestion of the genesis", "EXPERIMENTAL_congestion_level", ref)
+		}
+	}
+	if p.counts["errors of chunks of the genesis"] > 0 {
+		p.Error("the chunks of the genesis are errors")
 	}
 }
 
