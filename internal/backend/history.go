@@ -39,8 +39,7 @@ import (
 // share the read (documentReads). Transactions have the bounds of olderTx.
 //
 // Not served: state, changes, messages for indexers (nothing proves state changes), validators and
-// configurations of old epochs, light client proofs (they need the Merkle trees of all blocks), and
-// receipts that have no outcome. The member values in blockdoc.Uncovered are those of the feed.
+// configurations of old epochs, and light client proofs (they need the Merkle trees of all blocks). The member values in blockdoc.Uncovered are those of the feed.
 type History interface {
 	Bounds() (lowest, highest primitives.Height, ok bool)
 	Document(primitives.Height) (*blockdoc.Document, error)
@@ -48,6 +47,7 @@ type History interface {
 	Chunk(primitives.Hash) (history.Place, bool, error)
 	Transaction(primitives.Hash) (history.Place, bool, error)
 	Receipt(primitives.Hash) (history.Place, bool, error)
+	Sent(primitives.Hash) (history.Place, bool, error)
 }
 
 // Bounds of the reads of documents.
@@ -232,10 +232,16 @@ func chunkOf(d *blockdoc.Document, id primitives.ShardID, hash primitives.Hash) 
 	return author, c, nil
 }
 
-// olderReceipt returns a receipt that a block of the history has executed. err is the error of the
-// node's own store, which olderReceipt returns if the history lacks the receipt too.
+// olderReceipt returns a receipt that a block of the history has executed, or that one of its chunks
+// contains. err is the error of the node's own store, which olderReceipt returns if the history lacks the
+// receipt too.
 func (b *Backend) olderReceipt(ctx context.Context, id primitives.Hash, err error) (*primitives.Receipt, error) {
+	in := executedIn
 	at, ok, herr := b.History.Receipt(id)
+	if herr == nil && !ok {
+		in = sentIn
+		at, ok, herr = b.History.Sent(id)
+	}
 	if herr != nil {
 		return nil, herr
 	}
@@ -246,10 +252,24 @@ func (b *Backend) olderReceipt(ctx context.Context, id primitives.Hash, err erro
 	if herr != nil {
 		return nil, herr
 	}
-	if x := executedIn(d, at.Shard, id); x != nil {
+	if x := in(d, at.Shard, id); x != nil {
 		return x, nil
 	}
 	return nil, err
+}
+
+// sentIn returns the receipt with an id that the chunk of a shard contains in a block, or nil.
+func sentIn(d *blockdoc.Document, id primitives.ShardID, receipt primitives.Hash) *primitives.Receipt {
+	s := d.Shard(id)
+	if s == nil {
+		return nil
+	}
+	for _, x := range s.Receipts {
+		if x.ID == receipt {
+			return x.Receipt
+		}
+	}
+	return nil
 }
 
 // executedIn returns the receipt with an id that a shard has executed in a block, or nil.

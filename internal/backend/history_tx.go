@@ -363,6 +363,18 @@ func (w *olderWalk) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	if err == nil || !errors.Is(err, engine.ErrUnknown) && !gone(err) {
 		return x, err
 	}
+	if at, ok, err := w.b.History.Sent(id); err != nil {
+		return nil, err
+	} else if ok {
+		d, err := w.document(at.Height)
+		if err != nil {
+			return nil, err
+		}
+		if x := sentIn(d, at.Shard, id); x != nil {
+			w.receipts[id] = x
+			return x, nil
+		}
+	}
 	at, ok := w.senders[id]
 	if !ok {
 		return nil, fmt.Errorf("receipt %v: %w", id, errNoReceipt)

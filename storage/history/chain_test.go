@@ -106,6 +106,7 @@ func checkHas(t testing.TB, s *Store, list []*blockdoc.Document, from int) {
 		for name, f := range map[string]func() (Place, bool, error){
 			"chunk":       func() (Place, bool, error) { return s.Chunk(chunk) },
 			"transaction": func() (Place, bool, error) { return s.Transaction(d.Shards[0].Transactions[0].Named) },
+			"sent":        func() (Place, bool, error) { return s.Sent(d.Shards[0].Receipts[0].ID) },
 			"receipt":     func() (Place, bool, error) { return s.Receipt(d.Shards[0].Executed[0].ID) },
 		} {
 			p, found, err := f()
@@ -115,12 +116,12 @@ func checkHas(t testing.TB, s *Store, list []*blockdoc.Document, from int) {
 			places[name] = found
 		}
 		if i < from {
-			if err != ErrNone || has || herr != nil || places["chunk"] || places["transaction"] || places["receipt"] {
+			if err != ErrNone || has || herr != nil || places["chunk"] || places["transaction"] || places["receipt"] || places["sent"] {
 				t.Errorf("block %d, which is not stored: %v, %v, %v, %v", h, err, has, herr, places)
 			}
 			continue
 		}
-		if err != nil || herr != nil || !has || at != h || !places["chunk"] || !places["transaction"] || !places["receipt"] {
+		if err != nil || herr != nil || !has || at != h || !places["chunk"] || !places["transaction"] || !places["receipt"] || !places["sent"] {
 			t.Fatalf("block %d: %v, %v, %v, %d, %v", h, err, herr, has, at, places)
 		}
 		if got.Hash != d.Hash || string(got.AppendJSON(nil)) != string(d.AppendJSON(nil)) || len(got.Shards[0].Codes) != 0 {

@@ -37,6 +37,7 @@ const (
 	groupBytes  = 16 << 20 // records that are gathered for one sync
 	maxDecoders = 4        // documents that are decoded at the same time
 	maxTables   = 64       // open tables of the index
+	sentBlocks  = 1024     // highest blocks of which all receipts have rows; see addRows
 	format      = 1
 )
 
@@ -54,6 +55,7 @@ const (
 	rowChunk       = 'c' // chunk hash -> Place
 	rowTransaction = 't' // transaction hash -> Place
 	rowReceipt     = 'r' // receipt ID -> Place
+	rowSent        = 's' // ID of a receipt without an outcome -> Place of the chunk that contains it
 )
 
 // Options configure a store. The zero value of each field but Genesis means its default.
@@ -412,6 +414,10 @@ func (s *Store) rotate() error {
 	return nil
 }
 
+// addRows adds the rows of a block. Receipts have a row of the block that executed them. Those that no
+// block of the store executes have one of the chunk that contains them: data receipts, which have no
+// outcome, and all receipts of the highest sentBlocks blocks, since blocks above the store may execute
+// them.
 func (s *Store) addRows(d *blockdoc.Document, at record, unproven []primitives.ShardID) error {
 	h := d.Block.Header.Height
 	key, value := make([]byte, 0, 33), make([]byte, 0, 20)
@@ -434,6 +440,11 @@ func (s *Store) addRows(d *blockdoc.Document, at record, unproven []primitives.S
 			value = binary.AppendUvarint(binary.AppendUvarint(value[:0], uint64(h)), uint64(x.ID))
 			if hash, is := d.NewChunk(x.ID); is {
 				put(rowChunk, hash[:], value)
+			}
+			for _, r := range x.Receipts {
+				if _, executes := r.Body.(*primitives.ActionReceipt); !executes || s.next.Blocks < sentBlocks {
+					put(rowSent, r.ID[:], value)
+				}
 			}
 			for j := range x.Outcomes {
 				id, kind := x.Outcomes[j].ID[:], byte(rowReceipt)
@@ -715,6 +726,11 @@ func (s *Store) Transaction(hash primitives.Hash) (Place, bool, error) {
 // Receipt returns where a receipt was executed: its outcome is in that shard of that block. The bool
 // is false for an unknown receipt.
 func (s *Store) Receipt(id primitives.Hash) (Place, bool, error) { return s.place(rowReceipt, id) }
+
+// Sent returns the chunk that contains a receipt, for the receipts that Receipt does not find: those
+// without an outcome, and those that a block above the store may have executed. The bool is false for an
+// unknown receipt. Stores of older releases have none.
+func (s *Store) Sent(id primitives.Hash) (Place, bool, error) { return s.place(rowSent, id) }
 
 // wrap adds the failed operation and translates errors of the system and of goleveldb. A nil error
 // stays nil.

@@ -115,6 +115,38 @@ func TestUnprovenOutcomesReplaceNoPlace(t *testing.T) {
 	}
 }
 
+// TestReceiptsWithoutOutcomeHaveTheirChunk: data receipts of all blocks have a row, and the action receipts
+// of the highest blocks, which blocks above the store may execute.
+func TestReceiptsWithoutOutcomeHaveTheirChunk(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), Options{})
+	defer func() { _ = s.Close() }()
+	list := testChain(t, 4)
+	for i, d := range list {
+		if i != 1 {
+			d.Shards[0].Receipts[0].Body = &primitives.ActionReceipt{}
+		}
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if i == 1 {
+			s.writer.Lock()
+			s.next.Blocks = sentBlocks
+			s.writer.Unlock()
+		}
+		if err := s.Append(list[i], nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{false, true, true, true} {
+		at, ok, err := s.Sent(list[i].Shards[0].Receipts[0].ID)
+		if err != nil || ok != want || ok && at != (Place{list[i].Block.Header.Height, 3}) {
+			t.Errorf("the receipt of block %d: %v, %v, %v", i, at, ok, err)
+		}
+	}
+}
+
 // TestFolderOfAnotherChainIsRefused: a store belongs to one chain, one format and one process.
 func TestFolderOfAnotherChainIsRefused(t *testing.T) {
 	dir := t.TempDir()
