@@ -39,7 +39,8 @@ import (
 // share the read (documentReads). Transactions have the bounds of olderTx.
 //
 // Not served: state, changes, messages for indexers (nothing proves state changes), validators and
-// configurations of old epochs, and light client proofs (they need the Merkle trees of all blocks). The member values in blockdoc.Uncovered are those of the feed.
+// configurations of old epochs, and light client proofs (they need the Merkle trees of all blocks). The
+// member values in blockdoc.Uncovered are those of the feed.
 type History interface {
 	Bounds() (lowest, highest primitives.Height, ok bool)
 	Document(primitives.Height) (*blockdoc.Document, error)

@@ -407,6 +407,16 @@ func TestHistoryDoesNotServeState(t *testing.T) {
 			t.Errorf("%s is answered", method)
 		}
 	}
+	for hash, b := range s.txs {
+		if s.outcomes[hash] == nil || b.entry.Height() > late.since {
+			continue
+		}
+		got := p.late.raw("EXPERIMENTAL_trace_tx", map[string]any{"tx_hash": hash.String()})
+		if !bytes.Contains(got, []byte(`"name":"GARBAGE_COLLECTED_BLOCK"`)) || !bytes.Contains(got, []byte(`"block_height":`)) {
+			t.Errorf("trace of a transaction whose state is not kept: %.500s", got)
+		}
+		break
+	}
 	status := func(c *lookupClient) string {
 		text := string(c.raw("status", map[string]any{}))
 		_, text, _ = strings.Cut(text, `"sync_info":`)

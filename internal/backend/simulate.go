@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/trace"
 	"github.com/troupe-chain/troupe/internal/viewpool"
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
@@ -140,7 +141,19 @@ func (b *Backend) trace(ctx context.Context, r *view.Trace, ask func() error) (*
 	case errors.Is(err, storage.ErrGone):
 		return nil, &view.LookupError{Kind: view.ErrGarbageCollected}
 	case errors.Is(err, engine.ErrUnknown):
-		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
+		return nil, b.stateless(r.Hash)
 	}
 	return report, err
+}
+
+// stateless returns the error for a transaction that the node has not executed: ErrGarbageCollected with
+// the height of the block if the history has the transaction, whose state the node lacks, else
+// ErrUnknownTx.
+func (b *Backend) stateless(tx primitives.Hash) error {
+	if b.History != nil {
+		if at, ok, err := b.History.Transaction(tx); err == nil && ok {
+			return &view.LookupError{Kind: view.ErrGarbageCollected, Height: at.Height}
+		}
+	}
+	return &view.LookupError{Kind: view.ErrUnknownTx, Hash: tx}
 }
