@@ -8,14 +8,25 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/storage/history"
 )
+
+// heightsOf returns the heights of a store of older blocks, or "" if it has none.
+func heightsOf(s *history.Stats) string {
+	if s.Blocks == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", heights %d to %d", s.Low.Height, s.Top.Height)
+}
 
 func newCheck(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the data folder of a stopped node",
 		Long: `Check reads every record of the block log and every state, and compares the hashes of the states
-with their roots. Stop the node first.
+with their roots. Then it does the same with the imported older blocks of an archive
+(troupe.history.path), if there are any: records, hashes from block to block, index. Stop the node
+first.
 Like a normal start, check repairs what a crash leaves: a cut-off record at the end of the log, an
 index that is behind the log, an unfinished import or garbage collection. It cannot repair a
 damaged record in the middle of the log, a missing file, or a state that does not match its root:
@@ -42,13 +53,18 @@ folder, and run check there. No keys are needed.`,
 				say(cmd, "head %d, flat head %d, blocks from %d on", c.Head.Height, c.FlatHead.Height, c.Tail)
 				say(cmd, "log: %d records, all intact", c.Records)
 			}
-			if err != nil && !strings.Contains(err.Error(), hm.Paths.Data) {
+			if c != nil && c.States {
+				say(cmd, "states: %d shards, all match their roots", c.Shards)
+			}
+			if err != nil && !strings.Contains(err.Error(), hm.Paths.Data) && (c == nil || !c.States) {
 				err = fmt.Errorf("%s: %w", hm.Paths.Data, err)
 			}
 			if err != nil {
 				return err
 			}
-			say(cmd, "states: %d shards, all match their roots", c.Shards)
+			if h := c.History; h != nil {
+				say(cmd, "older blocks: %d in %s%s, all intact and in the index", h.Blocks, h.Folder, heightsOf(&h.Stats))
+			}
 			return nil
 		},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/storage/history"
 )
 
 func newSnapshot(a *app) *cobra.Command {
@@ -33,12 +34,13 @@ func newSnapshotCreate(a *app) *cobra.Command {
 		Long: `Create makes a snapshot of the chain of a home folder. It asks the running node, over a socket in
 the data folder that only the same user can open; without a running node it reads the folder
 itself. A snapshot contains the data folder, the journal of what the validator has signed,
-config.json, genesis.json with its records and epoch configs, and a file with the sha256 of each. A
-snapshot contains no keys: back up keys separately. If FOLDER is on the same file system, complete
-log segments, which never change, are hard links to the node's files and take no space. With
---copy, these segments are copied too. FOLDER appears only when the snapshot is complete and synced
-to disk. An interrupted create leaves at most FOLDER.unfinished-snapshot, which no node opens and
-the next create removes.`,
+config.json, genesis.json with its records and epoch configs, and a file with the sha256 of each.
+A snapshot contains no keys: back up keys separately. It does not contain the imported older
+blocks of an archive either (troupe.history.path), which a node can import again. If FOLDER is on
+the same file system, complete log segments, which never change, are hard links to the node's
+files and take no space. With --copy, these segments are copied too. FOLDER appears only when the
+snapshot is complete and synced to disk. An interrupted create leaves at most
+FOLDER.unfinished-snapshot, which no node opens and the next create removes.`,
 		Example: `  troupe --home /tmp/chain snapshot create /backup/chain-monday
   troupe --home /tmp/chain snapshot create --copy /mnt/disk/chain-monday`,
 		Args: cobra.ExactArgs(1),
@@ -63,6 +65,9 @@ the next create removes.`,
 			}
 			say(cmd, "block %d of %s, %v, of %s: %d files, %d bytes, in %s", s.Head.Height, s.ChainID, s.Head.Hash, of, len(s.Files), s.Bytes(), dir)
 			say(cmd, "the snapshot contains no keys; back them up separately")
+			if history.Exists(hm.Paths.History) {
+				say(cmd, "the snapshot does not contain the imported older blocks in %s; copy that folder while the node is stopped, or import them again", hm.Paths.History)
+			}
 			return nil
 		},
 	}
@@ -78,9 +83,10 @@ func newSnapshotRestore(a *app) *cobra.Command {
 		Long: `Restore copies a snapshot into the home folder. Before the copy takes its place there, restore
 checks the sha256 of every file and opens the copy once. Stop the node first. An existing chain is
 an error; with --replace it is moved aside, next to the data folder. An interrupted restore leaves
-the existing chain as it was. Missing files of the home folder (config.json, genesis.json, records,
-epoch_configs/) come from the snapshot; existing ones stay. A home folder of another chain is an
-error. Snapshots contain no keys.
+the existing chain as it was. Missing files of the home folder (config.json, genesis.json,
+records, epoch_configs/) come from the snapshot; existing ones stay, and so do imported older
+blocks (troupe.history.path). A home folder of another chain is an error. Snapshots contain no
+keys.
 
 Validators: a node must never forget what it has signed. Restore merges the signing journals of the
 snapshot and of chains that were moved aside in this home folder. On another machine it cannot know

@@ -8,21 +8,33 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/history"
 )
 
 // Checked is the result of CheckDB.
 type Checked struct {
 	Head, FlatHead storage.BlockRef
 	Tail           primitives.Height
-	Records        int // number of records in the log
-	Shards         int // number of shards whose state matches its root
+	Records        int             // number of records in the log
+	Shards         int             // number of shards whose state matches its root
+	States         bool            // all states match their roots
+	History        *CheckedHistory // nil: there is no folder of older blocks, or it was not checked
+}
+
+// CheckedHistory is what CheckDB has read of the imported older blocks.
+type CheckedHistory struct {
+	history.Verified
+	Folder string
+	Stats  history.Stats
 }
 
 // CheckDB reads the whole chain of a home on which no node runs. It reads every record of the log
-// and every subtree of the states, and compares the hashes with the roots. Opening the store
+// and every subtree of the states, and compares the hashes with the roots. Then it reads the imported
+// older blocks, if there are any. Opening the store
 // repairs the effects of a crash, as at a start. CheckDB changes nothing else. On an error the
 // result covers what was checked so far.
 func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, what string)) (*Checked, error) {
@@ -65,5 +77,29 @@ func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, wha
 			c.Shards++
 		}
 	}
-	return c, nil
+	c.States = true
+	return c, checkImported(ctx, hm, e, c, progress)
+}
+
+// checkImported checks the imported older blocks, and that they adjoin the chain, if there are any. It
+// changes nothing.
+func checkImported(ctx context.Context, hm *home.Home, e *engine.Engine, c *Checked, progress func(part float64, what string)) error {
+	if !history.Exists(hm.Paths.History) {
+		return nil
+	}
+	s, err := history.Open(hm.Paths.History, history.Options{Genesis: e.Genesis().Hash, ReadOnly: true, CacheBytes: -1})
+	if err != nil {
+		return fmt.Errorf("%w (troupe.history.path)", err)
+	}
+	h := &CheckedHistory{Folder: hm.Paths.History, Stats: s.Stats()}
+	c.History = h
+	h.Verified, err = s.Verify(ctx, func(done, all int64) { progress(float64(done)/float64(max(all, 1)), "older blocks") })
+	if err = errors.Join(err, s.Close()); err != nil || h.Stats.Blocks == 0 {
+		return err
+	}
+	if hash, err := e.Store().HashAt(h.Stats.Top.Height); err != nil || hash != h.Stats.Top.Hash {
+		return fmt.Errorf("the blocks in %s, up to block %d, %v, do not adjoin the blocks of this node: "+
+			"restore the data folder that belongs to them, or remove %s to begin the import again", h.Folder, h.Stats.Top.Height, h.Stats.Top.Hash, h.Folder)
+	}
+	return nil
 }

@@ -160,6 +160,22 @@ func TestArchiveImportsItsHistory(t *testing.T) {
 	sameReplies(t, a, b, first)
 	stop(t, b)
 
+	// A snapshot leaves the older blocks out, and its restore leaves them as they are.
+	check := func() (*Checked, error) { return CheckDB(t.Context(), b.home, func(float64, string) {}) }
+	snapshot := filepath.Join(t.TempDir(), "snapshot")
+	if _, _, err := CreateSnapshot(t.Context(), b.home, "", &BackupRequest{Dir: snapshot}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := filepath.Glob(filepath.Join(snapshot, "*", "history")); err != nil || len(names) != 0 {
+		t.Errorf("the snapshot contains %v, %v", names, err)
+	}
+	if _, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: dirB, Snapshot: snapshot, Replace: true}); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := check(); err != nil || c.History == nil || c.History.Blocks != uint64(first) || c.History.IDs == 0 {
+		t.Errorf("check: %+v, %v", c, err)
+	}
+
 	// Damage does not keep the node from its own blocks.
 	segments, err := filepath.Glob(filepath.Join(b.home.Paths.History, "log", "*"))
 	if err != nil || len(segments) == 0 {
@@ -177,6 +193,9 @@ func TestArchiveImportsItsHistory(t *testing.T) {
 		t.Errorf("a damaged history: %v", b.history)
 	}
 	stop(t, b)
+	if c, err := check(); err == nil || c == nil || !c.States || !strings.Contains(err.Error(), "troupe.history.path") {
+		t.Errorf("check of damaged older blocks: %+v, %v", c, err)
+	}
 	if err := os.WriteFile(segments[len(segments)-1], whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -195,6 +214,9 @@ func TestArchiveImportsItsHistory(t *testing.T) {
 		t.Error(r)
 	}
 	stop(t, b)
+	if c, err := check(); err == nil || c == nil || !c.States || !strings.Contains(err.Error(), "do not adjoin") {
+		t.Errorf("check of foreign older blocks: %+v, %v", c, err)
+	}
 	for _, want := range []string{"import of history: blocks", "import of history: done", "do not adjoin"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("no %q in the log", want)
