@@ -67,6 +67,7 @@ func Check(f *Facts) []Finding {
 		r.disk(&f.Disks[i])
 	}
 	r.cache(&f.Folder.Cache)
+	r.history(&f.Folder.History)
 	r.remote(f)
 	return r
 }
@@ -315,6 +316,44 @@ func (r *report) cache(c *Cache) {
 			"%s: this user may not write there: each start compiles all contracts again", c.Path)
 	default:
 		r.add("contract cache", OK, "", "%s can be written", c.Path)
+	}
+}
+
+// history reports on the imported older blocks. Blocks below the lowest one are missing until the import
+// is done; within their range none is.
+func (r *report) history(h *History) {
+	const check = "older blocks"
+	if h.Path == "" {
+		return
+	}
+	st := &h.Stats
+	switch {
+	case h.Err != "":
+		r.add(check, Warn, "the node runs without them: run `troupe check`, or do what the message says", "%s: %s", h.Path, h.Err)
+	case h.Locked:
+		r.add(check, OK, "", "%s: a process has it open; `troupe history` asks the running node", h.Path)
+	case st.Blocks == 0:
+		r.add(check, OK, "", "%s: none yet", h.Path)
+	default:
+		text := fmt.Sprintf("%s: %d without a gap, heights %d to %d, %s", h.Path, st.Blocks, st.Low.Height, st.Top.Height,
+			size(uint64(max(st.Bytes+st.Index, 0))))
+		if low := max(h.First, 1); st.Low.Height > low {
+			text += fmt.Sprintf("; those below, down to %d or to the chain's first block, are missing", low)
+			if h.Source == "" {
+				text += ", and troupe.history.source names no feed"
+			}
+		}
+		r.add(check, OK, "", "%s", text)
+	}
+	switch {
+	case h.Source == "":
+	case h.FreeErr != "":
+		r.add("room for older blocks", Warn, "check the disk", "%s: %s", h.Path, h.FreeErr)
+	case h.Free < h.Reserve:
+		r.add("room for older blocks", Warn, "free space, or lower troupe.history.disk_reserve_bytes: the import pauses until then",
+			"%s: %s free, and the import leaves %s", h.Path, size(h.Free), size(h.Reserve))
+	default:
+		r.add("room for older blocks", OK, "", "%s: %s free, of which the import leaves %s", h.Path, size(h.Free), size(h.Reserve))
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/troupe-chain/troupe/storage/history"
 )
 
 // healthy are the facts of a good machine and a valid home.
@@ -39,6 +41,13 @@ func TestHealthyNodeHasNoFindings(t *testing.T) {
 	}
 }
 
+// someHistory returns older blocks that are not all imported yet.
+func someHistory() History {
+	h := History{Path: "/home/x/history", Exists: true, Source: "lake:/l", First: 50, Free: 30 << 30, Reserve: 10 << 30}
+	h.Stats = history.Stats{Blocks: 7, Top: history.Block{Height: 110}, Low: history.Block{Height: 100}, Bytes: 3000, Index: 500}
+	return h
+}
+
 // TestEachBadFactIsFound changes one fact at a time.
 func TestEachBadFactIsFound(t *testing.T) {
 	no := false
@@ -47,6 +56,27 @@ func TestEachBadFactIsFound(t *testing.T) {
 		change func(*Facts)
 		want   string // "status check: part of the message"
 	}{
+		"older blocks": {func(f *Facts) { f.Folder.History = someHistory() }, "ok older blocks: 7 without a gap, heights 100 to 110, 3 KiB; those below, down to 50"},
+		"all older blocks": {func(f *Facts) {
+			f.Folder.History = someHistory()
+			f.Folder.History.First = 100
+		}, "ok older blocks: heights 100 to 110, 3 KiB"},
+		"older blocks without a feed": {func(f *Facts) {
+			f.Folder.History = someHistory()
+			f.Folder.History.Source = ""
+		}, "ok older blocks: names no feed"},
+		"older blocks in use": {func(f *Facts) {
+			f.Folder.History = History{Path: "/home/x/history", Exists: true, Locked: true, Source: "lake:/l"}
+		}, "ok older blocks: troupe history"},
+		"no older blocks yet":  {func(f *Facts) { f.Folder.History = History{Path: "/home/x/history", Source: "lake:/l"} }, "ok older blocks: none yet"},
+		"damaged older blocks": {func(f *Facts) { f.Folder.History = History{Path: "/home/x/history", Exists: true, Err: "a bit"} }, "warn older blocks: a bit"},
+		"room for older blocks": {func(f *Facts) {
+			f.Folder.History = someHistory()
+		}, "ok room for older blocks: 30 GiB free, of which the import leaves 10 GiB"},
+		"no room for older blocks": {func(f *Facts) {
+			f.Folder.History = someHistory()
+			f.Folder.History.Free = 9 << 30
+		}, "warn room for older blocks: 9216 MiB free"},
 		"one core":          {func(f *Facts) { f.CPUs = 1 }, "warn cores: 1 cores"},
 		"half a core":       {func(f *Facts) { f.CPUQuota = 0.5 }, "warn cores: 4 cores, of which the cgroup allows 0.5"},
 		"large quota":       {func(f *Facts) { f.CPUQuota = 8 }, "ok cores: 4 cores"},

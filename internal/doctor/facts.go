@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage/history"
 )
 
 // Facts are the input of Check. A zero value means that a fact is unknown, except where noted.
@@ -68,6 +69,22 @@ type Folder struct {
 	Locked    bool   // a process has the data folder open
 	LockedBy  Holder
 	Cache     Cache
+	History   History
+}
+
+// History are facts about the imported older blocks of an archive.
+type History struct {
+	Path   string // folder; empty: this node has and imports none
+	Source string // feed; empty: no import
+	// First is the lowest height that the node will import.
+	First   primitives.Height
+	Reserve uint64 // bytes of the disk that the import leaves; 0: it does not ask
+	Free    uint64 // bytes that are free on the disk
+	FreeErr string
+	Exists  bool   // a node has begun an import
+	Locked  bool   // a process has the folder open, so Stats is unknown
+	Err     string // error of reading the folder; empty: none
+	Stats   history.Stats
 }
 
 // Irregular is a path that should be a file and is a pipe, a device or a folder.

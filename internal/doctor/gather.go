@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/history"
 )
 
 // Limits of Gather.
@@ -44,6 +46,12 @@ func Gather(ctx context.Context, dir, url string) *Facts {
 	f.Disks = []Disk{gatherDisk(nearest(paths.Data), &f.Clock)}
 	if cold := nearest(paths.Contracts); c != nil && !sameDisk(f.Disks[0].Path, cold) {
 		f.Disks = append(f.Disks, gatherDisk(cold, &f.Clock))
+	}
+	if h := &f.Folder.History; h.Path != "" {
+		at := nearest(h.Path)
+		if !slices.ContainsFunc(f.Disks, func(d Disk) bool { return sameDisk(d.Path, at) }) {
+			f.Disks = append(f.Disks, gatherDisk(at, &f.Clock))
+		}
 	}
 	if c != nil {
 		for _, p := range addresses(c) {
@@ -110,6 +118,7 @@ func gatherFolder(ctx context.Context, f *Facts) (home.Paths, *config.Config) {
 		c = h.Config // on a public chain the network is on without its key
 	}
 	d.Network = c.Network.On()
+	d.History = gatherHistory(&paths, c)
 	return paths, c
 }
 
@@ -223,6 +232,30 @@ func (d *Folder) data(p *home.Paths) {
 	if info, err := os.Stat(p.Contracts); err == nil {
 		c.Exists, c.NoFolder, c.ReadOnly = true, !info.IsDir(), !writable(p.Contracts)
 	}
+}
+
+// gatherHistory reads the figures of the imported older blocks. It reads none of the blocks.
+func gatherHistory(p *home.Paths, c *config.Config) (h History) {
+	h.Exists = history.Exists(p.History)
+	if h.Source = c.History.Source; !h.Exists && h.Source == "" {
+		return History{}
+	}
+	h.Path, h.First, h.Reserve = p.History, c.History.First, c.History.Reserve
+	var err error
+	if h.Free, err = history.Free(nearest(p.History)); err != nil {
+		h.FreeErr = bare(err)
+	}
+	if !h.Exists {
+		return h
+	}
+	h.Stats, err = history.ReadStats(p.History)
+	switch {
+	case errors.Is(err, storage.ErrLocked):
+		h.Locked = true
+	case err != nil:
+		h.Err = err.Error()
+	}
+	return h
 }
 
 // nearest returns the path itself if it exists, else the nearest folder above it that exists.

@@ -70,6 +70,8 @@ type Options struct {
 	CacheBytes int64
 	// GroupBlocks is the number of blocks that are committed together. 0: DefaultGroup.
 	GroupBlocks int
+
+	anyChain bool // Genesis is not compared
 }
 
 // Block is a block by height and hash.
@@ -167,6 +169,16 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
+// ReadStats returns the figures of the store in the folder dir, of any chain, without changing it.
+// Errors: those of Open of a read-only store, but ErrForeign.
+func ReadStats(dir string) (Stats, error) {
+	s, err := Open(dir, Options{ReadOnly: true, CacheBytes: -1, anyChain: true})
+	if err != nil {
+		return Stats{}, err
+	}
+	return s.Stats(), s.Close()
+}
+
 // open opens the index, reads meta and removes what is not committed. The caller holds mu and
 // writer, or has the only reference.
 func (s *Store) open() (err error) {
@@ -221,7 +233,7 @@ func (s *Store) readMeta(db *leveldb.DB) (*meta, error) {
 		if at.Format != format {
 			return nil, fmt.Errorf("%w: %d, need %d: remove the folder, and the import begins again", storage.ErrFormat, at.Format, format)
 		}
-		if at.Genesis != s.o.Genesis {
+		if at.Genesis != s.o.Genesis && !s.o.anyChain {
 			return nil, fmt.Errorf("%w: it is of the chain with the genesis block %v, and this one is %v", storage.ErrForeign, at.Genesis, s.o.Genesis)
 		}
 		if at.Offset < 0 || at.Blocks > 0 && at.Low.Height > at.Top.Height {
