@@ -203,9 +203,10 @@ type PeerManager struct {
 func New(c Config, now time.Time) *PeerManager {
 	c.withDefaults()
 	n := &PeerManager{Config: c, me: c.Key.PublicKey(), created: now, conns: map[ConnID]*conn{},
-		hosts: newHosts(), routeBack: newRouteBackCache(), retries: map[wire.PeerID]retry{},
+		routeBack: newRouteBackCache(), retries: map[wire.PeerID]retry{},
 		pendingT3: map[wire.PeerID]time.Time{}, answers: map[wire.PeerID][]*wire.StateResponse{}}
 	n.graph, n.accounts, n.known = NewGraph(n.me), newAccounts(n.me), newPeerStore(now, c.Boot, c.OnlyBoot)
+	n.hosts = newHosts(func(id wire.PeerID) bool { return n.ready[wire.T2][id] != nil })
 	n.known.restore(now, c.Known, n.me)
 	n.blockSources.Max, n.recentRouted.Max = maxBlockSources, maxRecentRouted
 	for t := range n.ready {

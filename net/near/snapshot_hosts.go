@@ -21,8 +21,11 @@ const (
 type hosts struct {
 	of    map[wire.PeerID]*wire.SnapshotHost
 	order []wire.PeerID // keys of the map of, oldest entry first
-	least uint64        // lowest epoch height that is kept
-	tried map[hostTry]int
+	// connected returns whether a peer is connected. Entries of connected peers are evicted last: any
+	// node can announce states under any number of keys, and so evict all others.
+	connected func(wire.PeerID) bool
+	least     uint64 // lowest epoch height that is kept
+	tried     map[hostTry]int
 }
 
 // hostTry identifies the requests for one part that were sent to one host.
@@ -32,8 +35,8 @@ type hostTry struct {
 	peer  wire.PeerID
 }
 
-func newHosts() *hosts {
-	return &hosts{of: map[wire.PeerID]*wire.SnapshotHost{}, tried: map[hostTry]int{}}
+func newHosts(connected func(wire.PeerID) bool) *hosts {
+	return &hosts{connected: connected, of: map[wire.PeerID]*wire.SnapshotHost{}, tried: map[hostTry]int{}}
 }
 
 // add verifies and stores entries from a peer, and returns the new entries. add ignores a list with
@@ -91,8 +94,9 @@ func (h *hosts) put(s *wire.SnapshotHost) {
 	if h.of[s.PeerID] != nil {
 		h.order = slices.DeleteFunc(h.order, func(p wire.PeerID) bool { return p == s.PeerID })
 	} else if len(h.of) >= maxHosts {
-		delete(h.of, h.order[0])
-		h.order = h.order[1:]
+		i := max(0, slices.IndexFunc(h.order, func(p wire.PeerID) bool { return !h.connected(p) }))
+		delete(h.of, h.order[i])
+		h.order = slices.Delete(h.order, i, i+1)
 	}
 	h.of[s.PeerID] = s
 	h.order = append(h.order, s.PeerID)

@@ -195,7 +195,7 @@ func TestFirstRouteBackOfRequestStays(t *testing.T) {
 // TestPartIsRequestedFromBestHost: each part is requested from the host with the highest score,
 // then from others; hosts of old epochs are dropped.
 func TestPartIsRequestedFromBestHost(t *testing.T) {
-	h := newHosts()
+	h := newHosts(func(wire.PeerID) bool { return false })
 	sync := primitives.Hash{1}
 	for i := range 4 {
 		h.add([]*wire.SnapshotHost{wire.NewSnapshotHost(keyFor(fmt.Sprint(i)), sync, uint64(5+i%2), []primitives.ShardID{2})})
@@ -258,6 +258,27 @@ func TestPartIsRequestedFromBestHost(t *testing.T) {
 	}
 	if len(h.of) != maxHosts || len(h.order) != maxHosts {
 		t.Errorf("%d hosts", len(h.of))
+	}
+}
+
+// TestInventedHostsDoNotEvictConnectedOnes: any number of announcements under invented keys evict none of
+// a connected peer. If all hosts are connected, the oldest makes room.
+func TestInventedHostsDoNotEvictConnectedOnes(t *testing.T) {
+	all := false
+	h := newHosts(func(id wire.PeerID) bool { return all || id == "near" || id == "next" })
+	put := func(name string) { h.put(&wire.SnapshotHost{PeerID: wire.PeerID(name), EpochHeight: 9}) }
+	for _, name := range []string{"far", "near", "next"} {
+		put(name)
+	}
+	for i := range 3 * maxHosts {
+		put(fmt.Sprint(i))
+	}
+	if len(h.of) != maxHosts || len(h.order) != maxHosts || h.of["near"] == nil || h.of["next"] == nil || h.of["far"] != nil {
+		t.Errorf("%d hosts, near %v, next %v, far %v", len(h.of), h.of["near"], h.of["next"], h.of["far"])
+	}
+	all = true
+	if put("new"); len(h.of) != maxHosts || h.of["near"] != nil || h.of["new"] == nil {
+		t.Errorf("%d hosts, near %v, new %v", len(h.of), h.of["near"], h.of["new"])
 	}
 }
 
