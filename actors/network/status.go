@@ -41,8 +41,12 @@ type Status struct {
 	sentRate, receivedRate     atomic.Uint64 // bytes a second
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
-	clock                      atomic.Pointer[clockResult] // nil: no block was compared yet
-	debug                      debugPages
+	// Valid transactions that entered a pool of this node, by the node's role at that time: it is
+	// about to produce a chunk of the signer's shard, or not; then txForwarded counts those that a
+	// peer forwarded to it, and txOther the rest.
+	txValidator, txOther, txForwarded atomic.Uint64
+	clock                             atomic.Pointer[clockResult] // nil: no block was compared yet
+	debug                             debugPages
 	// statesHere is the number of received parts of the running state sync. statesAll is the number
 	// of all parts of that state sync.
 	statesHere, statesAll atomic.Uint64
@@ -232,6 +236,10 @@ func (f *Status) Metrics(b []byte) []byte {
 			f.dropped.Load()},
 		{"troupe_network_transactions_forwarded_total", "counter", "Transactions sent to chunk producers",
 			f.forwarded.Load()},
+		{"near_transaction_received_validator", "gauge", "Validator received a transaction", f.txValidator.Load()},
+		{"near_transaction_received_non_validator", "gauge", "Non-validator received a transaction", f.txOther.Load()},
+		{"near_transaction_received_non_validator_forwarded", "gauge",
+			"Non-validator received a forwarded transaction", f.txForwarded.Load()},
 		{"troupe_network_bans_total", "counter", "Peers banned by this node", f.bans.Load()},
 		{"troupe_network_panics_total", "counter", "Messages of peers whose handling panicked", f.panics.Load()},
 		{"near_state_sync_requests_throttled_total", "counter",

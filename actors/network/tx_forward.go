@@ -148,6 +148,16 @@ func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 		// done does nothing, because the transaction has no inbox slot.
 		a.o.Validator.Receive(consensus.Received{Message: tx}, func() {})
 	}
+	if !routed { // a routed transaction was not checked
+		switch {
+		case a.txRoute(tx.SignerID).soon:
+			a.o.Status.txValidator.Add(1)
+		case a.txs.foreign[tx.Hash()]:
+			a.o.Status.txForwarded.Add(1)
+		default:
+			a.o.Status.txOther.Add(1)
+		}
+	}
 	x, keep := a.txs.toForward(tx, routed, a.o.Route.Off, a.now())
 	if x != nil && a.send(tx) && keep {
 		a.txs.add(x)

@@ -17,12 +17,21 @@ type txRoutes struct {
 type txRoute struct {
 	to  []primitives.AccountID
 	own bool
+	// soon means that this node produces one of the next Route.Horizon chunks (nearcore
+	// chain/client/src/rpc_handler.rs active_validator).
+	soon bool
 }
 
 // chunkProducers returns the producers of the next chunks that may include an account's
 // transactions, excluding this node. own says whether this node is a chunk producer of the shard in
 // this epoch.
 func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.AccountID, bool) {
+	w := a.txRoute(account)
+	return w.to, w.own
+}
+
+// txRoute returns the route of an account's transactions from the head.
+func (a *Actor) txRoute(account primitives.AccountID) txRoute {
 	head := a.o.Engine.Head()
 	if w := &a.routes; w.head != head.Hash {
 		w.head, w.of = head.Hash, map[primitives.ShardID]txRoute{}
@@ -31,17 +40,16 @@ func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.Accou
 	w, ok := a.routes.of[shard]
 	if !ok {
 		var within bool
-		if w.to, w.own, within = a.chunkProducersAt(head, account); within {
+		if w, within = a.txRouteAt(head, account); within {
 			a.routes.of[shard] = w
 		}
 	}
-	return w.to, w.own
+	return w
 }
 
-// chunkProducersAt computes chunkProducers for a head. within means that all heights of these
-// producers are in the head's epoch. In that case the result holds for every account of the shard.
-func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.AccountID) (out []primitives.AccountID,
-	own, within bool) {
+// txRouteAt computes txRoute for a head. within means that all heights of the producers are in the
+// head's epoch. In that case the result holds for every account of the shard.
+func (a *Actor) txRouteAt(head *engine.BlockNode, account primitives.AccountID) (w txRoute, within bool) {
 	horizon := a.o.Route.Horizon
 	if horizon == 0 {
 		horizon = 4
@@ -58,8 +66,8 @@ func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.Acco
 				return err
 			}
 			v, err := m.ForecastChunkProducer(head.Hash, id, layout.ShardOf(account), h)
-			if err == nil && v.AccountID != a.o.Account && !slices.Contains(out, v.AccountID) {
-				out = append(out, v.AccountID)
+			if err == nil && v.AccountID != a.o.Account && !slices.Contains(w.to, v.AccountID) {
+				w.to = append(w.to, v.AccountID)
 			}
 			return err
 		}
@@ -77,7 +85,14 @@ func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.Acco
 			if err != nil {
 				return err
 			}
-			own = slices.Contains(list, a.o.Account)
+			w.own = slices.Contains(list, a.o.Account)
+		}
+		for d := primitives.Height(1); w.own && !w.soon && d <= horizon; d++ {
+			v, err := m.ForecastChunkProducer(head.Hash, id, layout.ShardOf(account), head.Height()+d)
+			if err != nil {
+				return err
+			}
+			w.soon = v.AccountID == a.o.Account
 		}
 		for _, d := range heights {
 			if err := add(id, head.Height()+d); err != nil {
@@ -90,8 +105,8 @@ func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.Acco
 				return err
 			}
 			for i := range list {
-				if v := list[i].AccountID; v != a.o.Account && !slices.Contains(out, v) {
-					out = append(out, v)
+				if v := list[i].AccountID; v != a.o.Account && !slices.Contains(w.to, v) {
+					w.to = append(w.to, v)
 				}
 			}
 		}
@@ -111,5 +126,5 @@ func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.Acco
 		}
 		return nil
 	})
-	return out, own, within
+	return w, within
 }

@@ -15,8 +15,9 @@ func TestChunkProducersAreLookedUpOncePerHead(t *testing.T) {
 	a, _ := newLoneActor(t)
 	for _, account := range []primitives.AccountID{"", "test.near", "b.near"} {
 		a.o.Account, a.routes = account, txRoutes{}
-		to, own, within := a.chunkProducersAt(a.o.Engine.Head(), "alice.near")
-		if !within || own != (account == "test.near") || !own && !slices.Equal(to, []primitives.AccountID{"test.near"}) {
+		w, within := a.txRouteAt(a.o.Engine.Head(), "alice.near")
+		to, own := w.to, w.own
+		if !within || w.soon != own || own != (account == "test.near") || !own && !slices.Equal(to, []primitives.AccountID{"test.near"}) {
 			t.Fatalf("as %q: %v, %v, %v", account, to, own, within)
 		}
 		if got, mine := a.chunkProducers("alice.near"); !slices.Equal(got, to) || mine != own {
@@ -34,5 +35,26 @@ func TestChunkProducersAreLookedUpOncePerHead(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestForwardedTransactionToNoProducerIsCounted: a transaction that a peer forwarded to a node which
+// is not about to produce a chunk has its own count.
+func TestForwardedTransactionToNoProducerIsCounted(t *testing.T) {
+	a, _ := newLoneActor(t)
+	tx := func(nonce primitives.Nonce) *primitives.SignedTransaction {
+		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "alice.near", ReceiverID: "b.near",
+			Nonce: primitives.TransactionNonce{Nonce: nonce}}, primitives.ZeroED25519Signature)
+	}
+	for nonce, account := range []primitives.AccountID{"", "b.near", "test.near"} {
+		a.o.Account, a.routes, a.o.Route.Off = account, txRoutes{}, true
+		x := tx(primitives.Nonce(nonce))
+		a.txs.foreign[x.Hash()] = true
+		a.pooled(x, false)
+	}
+	a.pooled(tx(9), true) // not checked
+	s := a.o.Status
+	if got, want := [3]uint64{s.txValidator.Load(), s.txOther.Load(), s.txForwarded.Load()}, [3]uint64{1, 0, 2}; got != want {
+		t.Errorf("counted %v, want %v", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -97,5 +98,37 @@ func TestAppliedChunksAreMeasured(t *testing.T) {
 	}
 	if used, _ := m.Sum("near_gas_used"); total <= 0 || total-stages > 1e-6 || stages-total > 1e-6 || total-used/1e12 > 1e-6 {
 		t.Errorf("chunks burnt %v Tgas, their stages %v, blocks %v gas", total, stages, used)
+	}
+}
+
+// TestReceivedTransactionsAreCountedByRole: a transaction of a client counts at a node that produces no
+// chunks, and at the chunk producer to which that node forwards it.
+func TestReceivedTransactionsAreCountedByRole(t *testing.T) {
+	dir := made(t)
+	a := joined(t, dir, "")
+	defer stop(t, a)
+	mineBy(t, a, `{"blocks":2}`)
+	b := joined(t, followerHome(t, dir), fmt.Sprintf("%v@%s", a.home.NodeKey.PublicKey(), a.NetworkAddr()))
+	defer stop(t, b)
+	eventually(t, "in step", func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash && a.front.Met() })
+	count := func(h *Daemon) (n [3]float64) {
+		m := scrape(t, h)
+		for i, role := range []string{"validator", "non_validator", "non_validator_forwarded"} {
+			var ok bool
+			if n[i], ok = m.Sum("near_transaction_received_" + role); !ok {
+				t.Errorf("no metric of %s", role)
+			}
+		}
+		return n
+	}
+	signed, _ := encode(draft(b, a.home.ValidatorKey, 1, "near", &primitives.Transfer{Deposit: primitives.Yocto(1)}), a.home.ValidatorKey)
+	if cause := ask(t, b, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "INCLUDED"}, new(txStatus)); cause != "" {
+		t.Fatal(cause)
+	}
+	if got := count(b); got != [3]float64{0, 1, 0} {
+		t.Errorf("the other node counts %v, want {0, 1, 0}", got)
+	}
+	if got := count(a); got != [3]float64{1, 0, 0} {
+		t.Errorf("the producer counts %v, want {1, 0, 0}", got)
 	}
 }
