@@ -68,6 +68,7 @@ type codeKey struct {
 
 type queuedCode struct {
 	codeKey
+	from action.CodeFrom
 	code []byte
 }
 
@@ -87,7 +88,7 @@ func (h *precompiler) accepts(c codeKey) bool {
 
 // push queues a copy of code. push does nothing if the code is already queued or would exceed the
 // byte bound.
-func (h *precompiler) push(c codeKey, code []byte) {
+func (h *precompiler) push(c codeKey, from action.CodeFrom, code []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.codes[c] || h.bytes+len(code) > precompileBytes {
@@ -98,7 +99,7 @@ func (h *precompiler) push(c codeKey, code []byte) {
 	}
 	h.codes[c] = true
 	h.bytes += len(code)
-	h.queue = append(h.queue, queuedCode{c, bytes.Clone(code)})
+	h.queue = append(h.queue, queuedCode{c, from, bytes.Clone(code)})
 	if h.workers < precompileWorkers {
 		h.workers++
 		go h.work(h.vm) // closing the VM ends this goroutine; no code waits for its end
@@ -112,7 +113,7 @@ func (h *precompiler) work(vm action.Precompiler) {
 		c := h.queue[0]
 		h.queue = h.queue[1:]
 		h.mu.Unlock()
-		vm.Precompile(c.code, c.rules)
+		vm.Precompile(c.from, c.code, c.rules)
 		h.mu.Lock()
 		delete(h.codes, c.codeKey)
 		h.bytes -= len(c.code)
@@ -137,6 +138,7 @@ type contractKey struct {
 
 type scanItem struct {
 	codeRef
+	to   primitives.AccountID // account that runs the code
 	trie state.Trie
 	paid func() bool // returns whether the signer can pay for the actions; nil: the signer has paid already
 }
@@ -184,7 +186,7 @@ func (h *precompileScan) add(
 			}
 			h.seen[key] = true
 		}
-		h.list = append(h.list, scanItem{x, t, paid})
+		h.list = append(h.list, scanItem{x, to, t, paid})
 	})
 }
 
@@ -278,7 +280,7 @@ func (h *precompiler) start(s *precompileScan, entry *BlockNode) {
 				}
 				if b := code(); b != nil {
 					left -= len(b)
-					h.push(c, b)
+					h.push(c, action.CodeFrom{Shard: entry.Layout.ShardOf(x.to), InShard: true}, b)
 				}
 			}
 			if x.code != nil {
@@ -303,7 +305,7 @@ func (e *Engine) Precompile(codes [][]byte) {
 	for _, code := range codes {
 		c := codeKey{primitives.HashBytes(code), rules}
 		if !h.vm.Ready(c.hash, rules) && h.accepts(c) {
-			h.push(c, code)
+			h.push(c, action.CodeFrom{}, code)
 		}
 	}
 }

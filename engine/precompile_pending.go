@@ -27,6 +27,7 @@ type PendingCompilation struct {
 	e    *Engine
 	vm   compilingVM
 	of   primitives.AccountID // signer of the transaction
+	to   primitives.AccountID // receiver of the transaction
 	list []codeRef
 
 	names []byte // hashes of the codes, concatenated
@@ -37,6 +38,10 @@ type PendingCompilation struct {
 // that the transaction itself deploys.
 func (u *PendingCompilation) Code() (name primitives.Hash, bytes int) {
 	return primitives.HashBytes(u.names), u.bytes
+}
+
+func (u *PendingCompilation) from() action.CodeFrom {
+	return action.CodeFrom{Submitter: u.of, Shard: u.e.Head().Layout.ShardOf(u.to), InShard: true}
 }
 
 type compilingVM interface {
@@ -64,7 +69,7 @@ func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCo
 	if !ok {
 		return nil
 	}
-	u := &PendingCompilation{e: e, vm: vm, of: tx.SignerID}
+	u := &PendingCompilation{e: e, vm: vm, of: tx.SignerID, to: tx.ReceiverID}
 	u.add(tx.ReceiverID, tx.Actions)
 	for _, a := range tx.Actions {
 		switch a := a.(type) {
@@ -135,7 +140,7 @@ func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(cod
 // Warm asks the VM to compile the codes in the background, and returns at once.
 func (u *PendingCompilation) Warm() {
 	rules := &u.e.Head().Config.Wasm
-	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(u.of, code, rules) })
+	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(u.from(), code, rules) })
 }
 
 // Compile compiles the codes in the background and waits until they are compiled. Compile also
@@ -154,7 +159,7 @@ func (u *PendingCompilation) Compile(end <-chan struct{}) {
 			if tried[hash] {
 				return
 			}
-			done := u.vm.Warm(u.of, code, rules) // the VM keeps a copy
+			done := u.vm.Warm(u.from(), code, rules) // the VM keeps a copy
 			select {
 			case <-done: // already done: the code was compiled before, or the VM's queue is full
 				full = !u.vm.Ready(hash, rules) || full

@@ -25,7 +25,7 @@ func (v *compilerVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 	return slices.Contains(v.ready, code)
 }
 
-func (v *compilerVM) Warm(_ primitives.AccountID, code []byte, _ *parameters.Wasm) <-chan struct{} {
+func (v *compilerVM) Warm(_ action.CodeFrom, code []byte, _ *parameters.Wasm) <-chan struct{} {
 	v.requested, v.done = append(v.requested, string(code)), append(v.done, make(chan struct{}))
 	done := v.done[len(v.done)-1]
 	if v.full > 0 {

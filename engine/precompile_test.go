@@ -29,7 +29,7 @@ func (v *precompileVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 	return slices.Contains(v.ready, code)
 }
 
-func (v *precompileVM) Precompile(code []byte, _ *parameters.Wasm) {
+func (v *precompileVM) Precompile(_ action.CodeFrom, code []byte, _ *parameters.Wasm) {
 	v.all.Add(1)
 	defer v.all.Done()
 	v.requested <- string(code)
@@ -137,7 +137,7 @@ func TestPrecompileIsBoundedOverAllBlocks(t *testing.T) {
 		code[0] = n
 		c := codeKey{primitives.Hash{n}, rules}
 		for range 2 {
-			h.push(c, code)
+			h.push(c, action.CodeFrom{}, code)
 		}
 		if h.accepts(c) {
 			t.Errorf("code %d would be accepted twice", n)

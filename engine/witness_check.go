@@ -330,7 +330,7 @@ func (v *WitnessChecker) replayMain(
 	if in.Trie, err = lacks.proof(strings, header.PrevStateRoot); err != nil {
 		return nil, nil, witnessFault(err)
 	}
-	in.Incoming = receipts
+	in.Incoming, in.Block.Validates = receipts, true
 	in.Transactions = make([]apply.Transaction, len(w.Transactions))
 	for i, tx := range w.Transactions {
 		in.Transactions[i] = apply.Transaction{SignedTransaction: tx, Valid: valid(tx.BlockHash)}

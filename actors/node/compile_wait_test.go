@@ -45,7 +45,7 @@ func (v *slowVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 	return v.ready[code]
 }
 
-func (v *slowVM) Warm(_ primitives.AccountID, code []byte, _ *parameters.Wasm) <-chan struct{} {
+func (v *slowVM) Warm(_ action.CodeFrom, code []byte, _ *parameters.Wasm) <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	hash, done := primitives.HashBytes(code), make(chan struct{})

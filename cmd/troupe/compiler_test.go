@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/testkit/contracts"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
@@ -30,7 +31,7 @@ func TestCompilerRunsInChildProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	<-v.Warm("ft.near", contracts.C("ft"), &parameters.MustGet(parameters.June(86)).Wasm)
+	<-v.Warm(action.CodeFrom{Submitter: "ft.near"}, contracts.C("ft"), &parameters.MustGet(parameters.June(86)).Wasm)
 	if s := v.Stats(); s.Builds != 1 || s.Failures != 0 || s.Compiler.Started != 1 || s.Compiler.InProcess != 0 {
 		t.Errorf("got %+v", s)
 	}

@@ -99,6 +99,7 @@ const blockSync = 7
 
 // appendContracts appends the metrics of contract compilation and view calls.
 func (h *Daemon) appendContracts(b []byte) []byte {
+	b = appendVM(b, h.vm.Usage())
 	s := h.vm.Stats()
 	row := func(kind, name, help string, v float64) { b = appendMetric(b, kind, name, help, v) }
 	row("counter", "troupe_contract_cache_hits", "Calls of contracts that were in memory", float64(s.Hits))

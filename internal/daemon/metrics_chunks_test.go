@@ -69,17 +69,36 @@ func TestAppliedChunksAreMeasured(t *testing.T) {
 	}
 	send(key.AccountID, &primitives.DeployContract{Code: contracts.Probe()})
 	mineBy(t, h, `{"blocks":3}`)
+	eventually(t, "compiled", func() bool { // in the background
+		n, _ := scrape(t, h).Sum("near_vm_runner_compilation_seconds_count")
+		return n == 1
+	})
 	send(key.AccountID, &primitives.FunctionCall{Method: "noop", Gas: 30_000_000_000_000})
 	send("near", &primitives.Transfer{Deposit: primitives.Yocto(1)})
 	mineBy(t, h, `{"blocks":3}`)
+	view := map[string]any{"request_type": "call_function", "finality": "optimistic", "account_id": key.AccountID,
+		"method_name": "noop", "args_base64": ""}
+	for range 2 {
+		if cause := ask(t, h, "query", view, new(struct{})); cause != "" {
+			t.Fatal(cause)
+		}
+	}
 	m := scrape(t, h)
+	for label, n := range map[string]float64{"update_shard": 1, "validate_chunk": 0, "view_shard": 2} {
+		if got := valueOf(m, "near_vm_compiled_contract_cache_lookups_total", "context", label); got != n {
+			t.Errorf("%v lookups of code in %s, want %v", got, label, n)
+		}
+	}
 	refunds, _ := m.Sum("near_incoming_receipt_processed_total")
 	wantSums(t, m, map[string]float64{
 		"near_transaction_applied_total": 3, "near_transaction_processed_failed_total": 0,
 		"near_local_receipt_processed_total": 2, "near_delayed_receipt_processed_total": 0, "near_yield_timeouts_processed_total": 0,
 		"near_chunk_tgas_count": 6, "near_chunk_compute_count": 6, "near_chunk_tx_tgas_count": 6, "near_chunk_inc_receipt_compute_count": 6,
 		"near_chunk_delayed_receipt_tgas_sum": 0, "near_chunk_yield_timeouts_compute_sum": 0,
-		"near_applying_chunks_time_count": 6, "near_chunk_recorded_size_count": 6,
+		// the deployment compiles the code, then the calls find it
+		"near_vm_runner_execution_seconds_count": 3, "near_vm_runner_compilation_seconds_count": 1,
+		"near_vm_compiled_contract_cache_hits_total": 3,
+		"near_applying_chunks_time_count":            6, "near_chunk_recorded_size_count": 6,
 		"near_chunk_transactions_total": 3, "near_outgoing_receipts_generated_total": refunds,
 	})
 	if refunds < 1 {

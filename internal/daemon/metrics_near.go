@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
 // appendNear appends metrics of the chain under nearcore's names, for existing dashboards.
@@ -328,6 +329,53 @@ func (h *Daemon) appendStorage(b []byte) []byte {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", f.name, f.help, f.name)
 		for i := range min(len(s.LevelSizes), len(s.LevelTables)) {
 			b = fmt.Appendf(b, "%s{level=\"%d\"} %d\n", f.name, i, f.value(i))
+		}
+	}
+	return b
+}
+
+// appendVM appends the metrics of contract calls by shard (nearcore
+// runtime/near-vm-runner/src/metrics.rs).
+func appendVM(b []byte, list []vm.ShardUsage) []byte {
+	for _, f := range []struct {
+		name, help string
+		value      func(*vm.ShardUsage) *vm.Durations
+	}{
+		{"near_vm_runner_compilation_seconds", "Histogram of how long it takes to compile things",
+			func(u *vm.ShardUsage) *vm.Durations { return &u.Compilation }},
+		{"near_vm_runner_execution_seconds", "Histogram of how long it takes to execute a contract call",
+			func(u *vm.ShardUsage) *vm.Durations { return &u.Execution }},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s histogram\n", f.name, f.help, f.name)
+		for i := range list {
+			d, total := f.value(&list[i]), uint64(0)
+			for k, n := range d.Counts {
+				le := "+Inf"
+				if total += n; k < len(vm.UsageBounds) {
+					le = strconv.FormatFloat(vm.UsageBounds[k].Seconds(), 'g', -1, 64)
+				}
+				b = fmt.Appendf(b, "%s_bucket{shard_id=\"%d\",le=%q} %d\n", f.name, list[i].Shard, le, total)
+			}
+			b = fmt.Appendf(b, "%s_sum{shard_id=\"%d\"} %s\n%s_count{shard_id=\"%d\"} %d\n", f.name, list[i].Shard,
+				strconv.FormatFloat(d.Sum.Seconds(), 'g', -1, 64), f.name, list[i].Shard, total)
+		}
+	}
+	for _, f := range []struct {
+		name, help string
+		value      func(*vm.ShardUsage) *[vm.Purposes]uint64
+	}{
+		{"near_vm_compiled_contract_cache_lookups_total", "The number of times the runtime looks up for an entry in the " +
+			"compiled-contract cache for the given caller context and shard_id",
+			func(u *vm.ShardUsage) *[vm.Purposes]uint64 { return &u.Lookups }},
+		{"near_vm_compiled_contract_cache_hits_total", "The number of times the runtime finds an entry in the " +
+			"compiled-contract cache for the given caller context and shard_id",
+			func(u *vm.ShardUsage) *[vm.Purposes]uint64 { return &u.Hits }},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s counter\n", f.name, f.help, f.name)
+		for i := range list {
+			for p, n := range f.value(&list[i]) {
+				b = fmt.Appendf(b, "%s{context=%q,shard_id=\"%d\"} %d\n", f.name, vm.Purpose(p), list[i].Shard, n)
+			}
 		}
 	}
 	return b

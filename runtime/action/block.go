@@ -33,6 +33,8 @@ type Block struct {
 	// Beside is set for work that is not part of the chain, such as views and simulations. The VM
 	// must never let work of the chain wait for such work.
 	Beside bool
+	// Validates is set for chunks that are applied to check a witness. Only metrics depend on it.
+	Validates bool
 }
 
 // Stakes answers the queries of contracts about the validators of the current epoch.

@@ -17,10 +17,18 @@ type VM interface {
 
 // Warmer is a VM that compiles code in the background before the code is called. Warm does not
 // block, keeps no reference to code, and only makes calls after it faster. The compiler serves
-// submitters in turn. submitter is the account that deploys the code; empty if no account deploys
-// it. done is closed when the code is compiled or the VM has given up compiling it.
+// submitters in turn. done is closed when the code is compiled or the VM has given up compiling it.
 type Warmer interface {
-	Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) (done <-chan struct{})
+	Warm(from CodeFrom, code []byte, w *parameters.Wasm) (done <-chan struct{})
+}
+
+// CodeFrom is where code to compile comes from.
+type CodeFrom struct {
+	Submitter primitives.AccountID // account that deploys the code; empty: no account deploys it
+	// Shard is the shard that runs or deploys the code, for metrics. It has no meaning unless InShard
+	// is set.
+	Shard   primitives.ShardID
+	InShard bool
 }
 
 // Precompiler is a VM that compiles code before a block calls it, with the priority of a call.
@@ -28,13 +36,13 @@ type Warmer interface {
 // the reason. Safe for concurrent use.
 type Precompiler interface {
 	Preparer
-	Precompile(code []byte, w *parameters.Wasm)
+	Precompile(from CodeFrom, code []byte, w *parameters.Wasm)
 }
 
 // Warm asks the VM to compile code that an account deploys.
 func (b *Block) Warm(account primitives.AccountID, code []byte) {
 	if w, ok := b.VM.(Warmer); ok {
-		w.Warm(account, code, &b.Config.Wasm)
+		w.Warm(CodeFrom{Submitter: account, Shard: b.ShardID, InShard: true}, code, &b.Config.Wasm)
 	}
 }
 

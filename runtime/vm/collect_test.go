@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/testkit/contracts"
 	"github.com/troupe-chain/troupe/internal/testkit/testutil"
+	"github.com/troupe-chain/troupe/runtime/action"
 )
 
 // TestCollectionsTakeBoundedTime checks that collections take at most a twentieth of the time, and
@@ -90,7 +91,7 @@ func TestPrepareDoesNotWaitForCollection(t *testing.T) {
 	large := contracts.Large(2<<20, 1)
 	rules := &call(nil, "", 0).Block.Config.Wasm
 	for i := range 3 {
-		v.Precompile(append(large[:len(large):len(large)], 0, 2, 1, byte(i)), rules)
+		v.Precompile(action.CodeFrom{}, append(large[:len(large):len(large)], 0, 2, 1, byte(i)), rules)
 	}
 	close(end)
 	select {

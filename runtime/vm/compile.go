@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
@@ -38,6 +40,7 @@ func (e *CompilerError) Unwrap() error { return e.cause }
 
 // task is code to compile.
 type task struct {
+	from       action.CodeFrom
 	hash       primitives.Hash
 	code       []byte
 	rules      *parameters.Wasm
@@ -50,6 +53,7 @@ type task struct {
 	// the shared key has found the broken rule (see make). The cache stores refusal under the
 	// code's own key. nil: none.
 	refusal *cache.Artifact
+	built   bool // build has been called
 }
 
 func (v *VM) prepare(t *task) (*prep.Module, error) {
@@ -79,16 +83,18 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 			_ = os.Remove(temp)
 		}
 	}()
-	begun := false
+	t.built = true
+	begun, began := false, time.Time{}
 	defer func() {
 		if begun {
 			gcTuning.end()
+			v.usage.compiled(t.from, time.Since(began))
 		}
 	}()
 	code, err := v.compiler.Compile(&compiler.Job{
 		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Placed: t.placed, Cancel: t.cancel,
 		Prepare: func() (wasm []byte, err error) {
-			begun = true
+			begun, began = true, time.Now()
 			gcTuning.begin()
 			a, wasm, err = prepared(v.prepare(t))
 			// Preparation leaves at least as much garbage as wasm is long, and the compiler now

@@ -136,7 +136,7 @@ func TestCompilerFailureIsNotCallOutcome(t *testing.T) {
 			block := *beside.Block
 			block.Beside = true
 			beside.Block = &block
-			<-v.Warm("", bad, &block.Config.Wasm)
+			<-v.Warm(action.CodeFrom{}, bad, &block.Config.Wasm)
 			for n := range 3 {
 				for _, c := range []*action.Call{beside, call(bad, "main", 10*tera)} {
 					before := v.Stats().Compiler
@@ -351,13 +351,13 @@ func TestCrashDuringCompilationQuarantinesCode(t *testing.T) {
 	marks := filepath.Join(dir, version(), "marks")
 	compiler.OpenQuarantine(marks, "1").Mark(name, compiler.InProcess) // and it ends
 	v = openVM(t, Options{Dir: dir, Build: "1"})
-	<-v.Warm("", code, rules)
+	<-v.Warm(action.CodeFrom{}, code, rules)
 	if s := v.Stats(); s.Compiler.Refused != 1 || s.Compiler.InProcess != 0 || s.Alarms != 0 {
 		t.Errorf("%+v, want no compilation", s)
 	}
 	closeVM(v)
 	v = openVM(t, Options{Dir: dir, Build: "2"})
-	<-v.Warm("", code, rules)
+	<-v.Warm(action.CodeFrom{}, code, rules)
 	if s := v.Stats(); s.Compiler.Refused != 0 || s.Compiler.InProcess != 1 {
 		t.Errorf("%+v, want it compiled by another build", s)
 	}
@@ -418,7 +418,7 @@ func TestBackgroundCompilationDelaysNoCall(t *testing.T) {
 	rules := &call(nil, "", 0).Block.Config.Wasm
 	var waits []<-chan struct{}
 	for i := range 4 {
-		waits = append(waits, v.Warm("", append(bytes.Clone(large), 0, 2, 1, byte(i)), rules)) // a custom section each
+		waits = append(waits, v.Warm(action.CodeFrom{}, append(bytes.Clone(large), 0, 2, 1, byte(i)), rules)) // a custom section each
 	}
 	begin := time.Now()
 	out, err := v.run(call(smallContract(t, 7), "main", 10*tera), &world{})
@@ -455,7 +455,7 @@ func TestPrecompileDoesNotDelayCalls(t *testing.T) {
 			code = smallContract(t, 8)
 		}
 		go func() {
-			v.Precompile(code, rules)
+			v.Precompile(action.CodeFrom{}, code, rules)
 			ended <- time.Now()
 		}()
 		if i == 3 {

@@ -227,7 +227,7 @@ func TestBackgroundCompilationFillsCache(t *testing.T) {
 	b := &action.Block{Config: parameters.MustGet(parameters.June(86)), VM: v}
 	b.Warm("", wat(t, simple))
 	v.precompiles.drain()
-	<-v.Warm("", wat(t, simple), &b.Config.Wasm)
+	<-v.Warm(action.CodeFrom{}, wat(t, simple), &b.Config.Wasm)
 	if s := v.Stats(); s.Builds != 1 {
 		t.Fatalf("%+v", s)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/fair"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
@@ -44,8 +45,14 @@ func (v *VM) rules(w *parameters.Wasm) (shared, own primitives.Hash) {
 
 // get returns the module of code; the caller must release it. background means that no block waits
 // for the module.
-func (v *VM) get(hash primitives.Hash, code []byte, w *parameters.Wasm, background bool) (*cache.Entry[*module], error) {
-	return v.make(&task{hash: hash, code: code, rules: w, background: background})
+func (v *VM) get(
+	from action.CodeFrom,
+	hash primitives.Hash,
+	code []byte,
+	w *parameters.Wasm,
+	background bool,
+) (*cache.Entry[*module], error) {
+	return v.make(&task{from: from, hash: hash, code: code, rules: w, background: background})
 }
 
 // make does the same as get, for a task.
@@ -125,7 +132,7 @@ func (v *VM) Ready(code primitives.Hash, w *parameters.Wasm) bool {
 // code would be compiled one after the other as the receipts run. Precompile returns at once if the
 // VM is closed or a call is compiling this code. Precompile reports no failures; the call of the
 // code does. Safe for concurrent use.
-func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
+func (v *VM) Precompile(from action.CodeFrom, code []byte, w *parameters.Wasm) {
 	leave, ok := v.compiler.Ahead(len(code))
 	if !ok {
 		return
@@ -135,7 +142,7 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	if shared, _ := v.keys(hash, w); v.cache.Making(shared) {
 		return
 	}
-	if e, err := v.make(&task{hash: hash, code: code, rules: w, placed: true}); err == nil {
+	if e, err := v.make(&task{from: from, hash: hash, code: code, rules: w, placed: true}); err == nil {
 		e.Release()
 	}
 }
@@ -178,11 +185,11 @@ type precompileQueue struct {
 }
 
 type queuedCode struct {
-	submitter primitives.AccountID
-	of        fair.Client // the submitter's key in precompileQueue.queue
-	code      []byte
-	w         *parameters.Wasm
-	done      chan struct{}
+	from action.CodeFrom
+	of   fair.Client // the submitter's key in precompileQueue.queue
+	code []byte
+	w    *parameters.Wasm
+	done chan struct{}
 }
 
 // queueLoad is the size of the entries that are queued or being compiled.
@@ -226,10 +233,10 @@ func (q *precompileQueue) run(v *VM) {
 		// Other code has already reported failures of the compiler. A call that needs this code
 		// compiles it again.
 		hash := primitives.HashBytes(w.code)
-		if e, err := v.get(hash, w.code, w.w, true); err == nil {
+		if e, err := v.get(w.from, hash, w.code, w.w, true); err == nil {
 			if v.unlinked != nil {
 				if missing := e.Value.linkError(w.w); missing != nil {
-					v.unlinked(w.submitter, hash, missing)
+					v.unlinked(w.from.Submitter, hash, missing)
 				}
 			}
 			e.Release()
@@ -319,9 +326,9 @@ func (q *precompileQueue) drain() { q.open.Wait() }
 // Submitters take turns.
 //
 // The returned channel is closed when the code is compiled or the VM has given up compiling it.
-func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) <-chan struct{} {
-	x := queuedCode{submitter: submitter, code: bytes.Clone(code), w: w, done: make(chan struct{})}
-	hash := primitives.HashBytes([]byte(submitter))
+func (v *VM) Warm(from action.CodeFrom, code []byte, w *parameters.Wasm) <-chan struct{} {
+	x := queuedCode{from: from, code: bytes.Clone(code), w: w, done: make(chan struct{})}
+	hash := primitives.HashBytes([]byte(from.Submitter))
 	copy(x.of.Address[:], hash[:])
 	if !v.precompiles.push(x) {
 		close(x.done)

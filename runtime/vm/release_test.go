@@ -262,10 +262,10 @@ func TestDeployedCodeWithoutImportsIsReported(t *testing.T) {
 	}})
 	code := wat(t, `(module (import "env" "sha3_512" (func (param i64 i64 i64))) (func (export "main")))`)
 	for _, version := range []parameters.Version{parameters.Release(87), parameters.Release(86)} {
-		<-v.Warm("dev.near", code, &parameters.MustGet(version).Wasm)
+		<-v.Warm(action.CodeFrom{Submitter: "dev.near"}, code, &parameters.MustGet(version).Wasm)
 	}
-	<-v.Warm("dev.near", wat(t, simple), &parameters.MustGet(parameters.Release(86)).Wasm)
-	<-v.Warm("dev.near", []byte("no wasm"), &parameters.MustGet(parameters.Release(86)).Wasm)
+	<-v.Warm(action.CodeFrom{Submitter: "dev.near"}, wat(t, simple), &parameters.MustGet(parameters.Release(86)).Wasm)
+	<-v.Warm(action.CodeFrom{Submitter: "dev.near"}, []byte("no wasm"), &parameters.MustGet(parameters.Release(86)).Wasm)
 	mu.Lock()
 	defer mu.Unlock()
 	want := []string{fmt.Sprint("dev.near ", primitives.HashBytes(code), " [env.sha3_512 (since protocol version 87)]")}

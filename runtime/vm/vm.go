@@ -64,6 +64,7 @@ type VM struct {
 	collector   collector
 	alarms      atomic.Uint64
 	whole       atomic.Uint64 // value of Stats.Whole
+	usage       usage
 }
 
 var (
@@ -210,7 +211,12 @@ func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
 	if c.Method == "" && c.Block.Config.Wasm.FixContractLoadingError {
 		return emptyName(), nil
 	}
-	entry, err := v.get(c.CodeHash, c.Code, &c.Block.Config.Wasm, c.Block.Beside)
+	t := task{
+		from: action.CodeFrom{Shard: c.Block.ShardID, InShard: true}, hash: c.CodeHash, code: c.Code, rules: &c.Block.Config.Wasm,
+		background: c.Block.Beside,
+	}
+	entry, err := v.make(&t)
+	v.usage.looked(c.Block, !t.built)
 	if err != nil {
 		return action.CallOutcome{}, err
 	}
@@ -260,7 +266,9 @@ func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) 
 	if w != nil {
 		run.Host, run.Trace = &watchedHost{host{l}, w}, true
 	}
+	began := time.Now()
 	out, err := m.code.Run(run)
+	v.usage.executed(c.Block.ShardID, time.Since(began))
 	if err != nil {
 		return v.broken(l, err)
 	}
