@@ -29,6 +29,13 @@ type head struct {
 	// endorsements, although some endorsements were still missing. 0: the node could not produce
 	// such a block yet.
 	endorsedAt int64
+	// The following fields are for near_block_approval_delay. noted means that other is known: another
+	// validator produces the block of the next height. endorsed is the number of shards, from the first on, whose chunk
+	// has enough endorsements. chunksAt is the time at which endorsed reached all shards, or 0.
+	noted, other bool
+	endorsed     int
+	chunksAt     int64
+	measured     bool // the delay was measured
 }
 
 // endorsementWait is how long, in ns, a block with enough endorsements waits for missing
@@ -150,6 +157,7 @@ func (n *Node) makeBlock() (wait int64) {
 	if h.made != 0 || n.me == "" {
 		return 0
 	}
+	n.noteChunks()
 	var list []candidate
 	var all, full, known bool
 	last := n.tracker.LargestReady()
@@ -176,6 +184,14 @@ func (n *Node) makeBlock() (wait int64) {
 			known = true
 		}
 		ready, until := n.tracker.Ready(height, all, n.now)
+		if ready && all && !h.measured {
+			h.measured = true
+			delay := int64(0)
+			if h.chunksAt != 0 {
+				delay = n.now - h.chunksAt
+			}
+			n.measured.Add(approvalDelay, delay)
+		}
 		if n.o.Hooks.planted(PlantedThreshold) && !ready && until == 0 {
 			ready = n.now-n.headAt > n.o.Delays.Endorsement
 		}
@@ -193,6 +209,33 @@ func (n *Node) makeBlock() (wait int64) {
 		return 0
 	}
 	return wait
+}
+
+// noteChunks records when all chunks of the next block have enough endorsements, from the first
+// approval of that block on (nearcore chain/client/src/chunk_inclusion_tracker.rs
+// get_chunks_readiness).
+func (n *Node) noteChunks() {
+	h := n.head
+	if h.other || h.chunksAt != 0 || n.tracker.LargestApproval() <= h.height {
+		return
+	}
+	if !h.noted {
+		p, err := n.e.BlockProducer(h.hash, h.height+1)
+		if h.noted, h.other = true, err != nil || !n.isMe(p.AccountID, p.PublicKey); h.other {
+			return // makeBlock reports the error
+		}
+	}
+	for ids := h.layout.ShardIDs(); h.endorsed < len(ids); h.endorsed++ {
+		header := n.ready[h.hash][ids[h.endorsed]]
+		if header == nil {
+			return
+		}
+		key := primitives.ChunkKey{ShardID: header.ShardID, EpochID: h.epoch, HeightCreated: header.HeightCreated}
+		if _, enough, err := n.votes.Of(key, header.ChunkHash()); err != nil || !enough {
+			return
+		}
+	}
+	h.chunksAt = n.now
 }
 
 // propose produces a block on the head, broadcasts the block, and imports the block like a peer's

@@ -36,6 +36,8 @@ var (
 	optimisticDoneGap = &metrics.Family{Name: "near_optimistic_block_processed_gap", Kind: metrics.Histogram, Per: perSecond,
 		Bounds: metrics.TwoSided(delayBounds), Help: "Gap between the end of optimistic block processing and receiving full block"}
 
+	approvalDelay = &metrics.Family{Name: "near_block_approval_delay", Kind: metrics.Histogram, Per: perSecond, Bounds: delayBounds,
+		Help: "How long block with chunks is waiting for approval"}
 	excludedChunks = &metrics.Family{Name: "near_block_producer_excluded_chunks_count", Kind: metrics.Counter, Labels: []string{"shard_id", "reason"},
 		Help: "Number of chunks excluded from the block due to insufficient chunk endorsements"}
 	endorsedStake = &metrics.Family{Name: "near_block_producer_endorsed_stake_ratio", Kind: metrics.Histogram, Labels: byShard, Per: perRatio,
@@ -101,12 +103,14 @@ var (
 		chunkparts.Decodable: {Name: "near_partial_chunk_time_to_reconstruct_seconds", Kind: metrics.Histogram, Labels: byShard, Per: 1000,
 			Bounds: metrics.Exponential(0.001, 2, 9),
 			Help:   "Time taken from receiving the chunk header to having enough parts to reconstruct the chunk"},
+		chunkparts.Received: {Name: "near_chunk_receive_delay_seconds", Kind: metrics.Histogram, Labels: byShard, Per: 1000,
+			Bounds: delayBounds, Help: "Delay between requesting and receiving a chunk."},
 	}
 )
 
 // Families lists the metrics that a Node adds to Counters.Measured.
 func Families() []*metrics.Family {
-	return append([]*metrics.Family{optimisticTime, optimisticReadyGap, optimisticDoneGap, excludedChunks, endorsedStake, missingEndorsements,
+	return append([]*metrics.Family{optimisticTime, optimisticReadyGap, optimisticDoneGap, approvalDelay, excludedChunks, endorsedStake, missingEndorsements,
 		witnessSize, witnessRawSize, witnessTransitionSize, witnessSourcesSize, witnessEncodeTime, witnessDecodeTime, partialEncodeTime,
 		partialLastPart, partialCacheSize, deploysLastPart, codeTime, codeDelay, codeState, codeAnswerTime, witnessRoundtrip, witnessTime,
 		witnessFailed, orphanWitnesses, orphanPool, orphanBytes}, partTimes[:]...)

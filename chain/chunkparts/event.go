@@ -230,15 +230,18 @@ type Out struct {
 type Timing uint8
 
 // States of a chunk: all parts that this validator owns are present; all receipts that it needs are
-// present; there are enough parts to restore the chunk.
+// present; there are enough parts to restore the chunk. Received is a chunk that a block needed and
+// that is now complete.
 const (
 	OwnParts Timing = iota
 	Receipts
 	Decodable
-	Timings = 3 // number of states
+	Received
+	Timings = 4 // number of states
 )
 
-// Timed is the time in ms from the arrival of a chunk's header until the chunk reached a state.
+// Timed is the time in ms from the arrival of a chunk's header until the chunk reached a state. Of
+// Received it is the time from the first Wanted with the chunk.
 type Timed struct {
 	Timing Timing
 	Shard  primitives.ShardID

@@ -113,9 +113,11 @@ type entry struct {
 	// proofsTo is set for a complete chunk without a body. It lists the shards to which the chunk
 	// has receipt proofs. nil: the chunk has its body.
 	proofsTo []primitives.ShardID
-	failed   bool          // Out.Bad was reported
-	arrived  int64         // time in ms at which the header arrived
-	timed    [Timings]bool // Out.Timed was reported
+	failed   bool           // Out.Bad was reported
+	arrived  int64          // time in ms at which the header arrived
+	timed    [Received]bool // Out.Timed was reported
+	needed   bool           // a block needs the chunk, since the time neededAt in ms
+	neededAt int64
 	// forwardedFor is the epoch to whose validators own parts were forwarded, or zero.
 	forwardedFor primitives.EpochID
 	want         *want // state of the requests; nil: the chunk is not requested
@@ -576,7 +578,7 @@ func (p *Pool) tryComplete(out *Out, e *entry) error {
 		return err
 	}
 	receipts := !slices.ContainsFunc(held, func(s primitives.ShardID) bool { _, ok := e.receipts[s]; return !ok })
-	for at, is := range [Timings]bool{OwnParts: all, Receipts: receipts, Decodable: e.have >= p.rs.DataParts()} {
+	for at, is := range [Received]bool{OwnParts: all, Receipts: receipts, Decodable: e.have >= p.rs.DataParts()} {
 		if is && !e.timed[at] {
 			e.timed[at] = true
 			out.Timed = append(out.Timed, Timed{Timing(at), e.header.ShardID, p.now - e.arrived})
@@ -611,6 +613,10 @@ func (p *Pool) tryComplete(out *Out, e *entry) error {
 
 // finish reports a chunk as complete. own are the numbers of the parts that this validator owns.
 func (p *Pool) finish(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
+	if e.needed {
+		out.Timed = append(out.Timed, Timed{Received, e.header.ShardID, p.now - e.neededAt})
+		e.needed = false
+	}
 	e.complete, e.want, e.proofsTo = true, nil, nil
 	if c.Proofs != nil {
 		e.proofsTo = []primitives.ShardID{}

@@ -1011,3 +1011,41 @@ func TestHeightIncludedOfMessageIsIgnored(t *testing.T) {
 		t.Errorf("included at %d and %d", a, b)
 	}
 }
+
+// TestDelayOfNeededChunkIsReported: the time from the first block that needs a chunk until the chunk
+// is complete is reported once, and not of a chunk that no block needed.
+func TestDelayOfNeededChunkIsReported(t *testing.T) {
+	t.Parallel()
+	for _, needed := range []bool{false, true} {
+		n := newNetwork(t, 1, 10, 0)
+		c, list := one(t, n, 4, nil)
+		p := n.nodes[producers[2]]
+		var got []Timed
+		step := func(now int64, ev Event) {
+			t.Helper()
+			out, err := p.Step(now, ev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range out.Timed {
+				if x.Timing == Received {
+					got = append(got, x)
+				}
+			}
+		}
+		step(100, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[2:3]}})
+		var want []Timed
+		if needed {
+			for _, now := range []int64{110, 130} {
+				step(now, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
+			}
+			want = []Timed{{Received, c.Header.ShardID, 60}}
+		}
+		rest := &primitives.PartialChunk{Header: c.Header, Parts: list[6:8], Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}
+		step(170, Partial{rest})
+		step(180, Partial{rest})
+		if !slices.Equal(got, want) {
+			t.Errorf("needed %v: got %+v, want %+v", needed, got, want)
+		}
+	}
+}

@@ -32,7 +32,13 @@ func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h 
 	e.offerHeader(&own, true)
 	e.complete = e.complete && p.suffices(e)
 	err := p.tryComplete(out, e)
-	if e.complete || e.failed || p.entries[e.hash] != e || e.want != nil && e.want.asked {
+	if e.complete || e.failed || p.entries[e.hash] != e {
+		return err
+	}
+	if !e.needed {
+		e.needed, e.neededAt = true, now
+	}
+	if e.want != nil && e.want.asked {
 		return err
 	}
 	if e.want == nil { // not nil if the chunk is wanted, but no request was sent yet
