@@ -110,6 +110,7 @@ func (s *Shards) hostsOf(p *syncPoint) []statesync.Host {
 // step steps a statesync machine and carries out its effects. The caller holds mu.
 func (s *Shards) step(p *syncPoint, ev statesync.Event) {
 	out := p.machine.Step(s.now(), ev)
+	s.o.Status.stateRequestsEnded(out.Ended)
 	host := s.o.Status.host.Load()
 	if host == nil { // statesync.Machine repeats the request when it times out
 		return

@@ -3,8 +3,10 @@ package network
 import (
 	"encoding/binary"
 	"slices"
+	"strconv"
 
 	"github.com/troupe-chain/troupe/chain/statesync"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -139,5 +141,31 @@ func (a *Actor) bootstrapAck(from wire.PeerID, q *primitives.StateRequestAck) {
 	}
 	if item, refused := ackedItem(q); refused {
 		a.stateStep(x, statesync.None{From: from, Item: item})
+	}
+}
+
+// Metrics of requests for states (nearcore chain/client/src/metrics.rs).
+var (
+	stateRequestDelay = &metrics.Family{Name: "near_state_sync_p2p_request_delay_sec", Kind: metrics.Histogram,
+		Labels: []string{"shard_id", "type"}, Per: 1000, Bounds: metrics.Exponential(0.001, 2, 20),
+		Help: "Latency of state requests to peers"}
+	stateDownloads = &metrics.Family{Name: "near_state_sync_download_result", Kind: metrics.Counter,
+		Labels: []string{"shard_id", "type", "source", "result"},
+		Help: "Count of number of state sync downloads by type (header, part), source (network, external), " +
+			"and result (timeout, error, success)"}
+	downloadResults = [statesync.Results]string{
+		statesync.Success: "success", statesync.Refused: "sender_dropped", statesync.TimedOut: "timeout",
+	}
+)
+
+// stateRequestsEnded measures requests for states.
+func (f *Status) stateRequestsEnded(list []statesync.Ended) {
+	for i := range list {
+		shard, kind := strconv.FormatUint(uint64(list[i].Item.Shard), 10), "part"
+		if list[i].Item.Header {
+			kind = "header"
+		}
+		f.partTimes.Add(stateRequestDelay, list[i].Ms, shard, kind)
+		f.partTimes.Add(stateDownloads, 1, shard, kind, "network", downloadResults[list[i].Result])
 	}
 }

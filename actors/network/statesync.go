@@ -334,6 +334,7 @@ func (a *Actor) stateHosts(x *bootstrap, info *near.Info) []statesync.Host {
 // stateStep steps the statesync machine and carries out its effects.
 func (a *Actor) stateStep(x *bootstrap, ev statesync.Event) {
 	out := x.machine.Step(a.now(), ev)
+	a.o.Status.stateRequestsEnded(out.Ended)
 	for _, q := range out.Ask {
 		a.host.Post(x.hosts.request(q, x.at.Sync.Hash))
 	}

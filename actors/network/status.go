@@ -53,7 +53,7 @@ type Status struct {
 	// Answers of this node to state requests. stateThrottled counts the requests that the limit of
 	// stateRequests refused.
 	stateHeaders, stateParts stateAnswers
-	partTimes                metrics.Set // statePartTime
+	partTimes                metrics.Set // statePartTime, stateRequestDelay, stateDownloads
 	stateThrottled           atomic.Uint64
 	stages                   atomic.Pointer[map[primitives.ShardID]int]
 	proofBytes               atomic.Uint64 // size of the epoch sync proof that was packed last
@@ -293,7 +293,7 @@ func (f *Status) Metrics(b []byte) []byte {
 		b = fmt.Appendf(b, "%s{type=\"%s\",status=\"success\"} %d\n%s{type=\"%s\",status=\"failed\"} %d\n",
 			served, x.kind, x.n.success.Load(), served, x.kind, x.n.failed.Load())
 	}
-	return f.partTimes.AppendText(b, statePartTime)
+	return f.partTimes.AppendText(b, statePartTime, stateRequestDelay, stateDownloads)
 }
 
 // appendEdges appends the metrics of the routing graph.

@@ -101,6 +101,27 @@ type Ask struct {
 type Out struct {
 	Ask []Ask
 	Ban []PeerID // hosts that sent invalid data
+	// Ended lists requests that ended, for metrics. A request to a host that disconnected is not
+	// listed, nor a response that arrived after the timeout.
+	Ended []Ended
+}
+
+// Result is how a request ended.
+type Result byte
+
+// The results.
+const (
+	Success Result = iota // the item arrived; it may still be invalid
+	Refused               // the host does not have the item now
+	TimedOut
+	Results = 3 // number of results
+)
+
+// Ended is a request that ended Ms after it was sent.
+type Ended struct {
+	Item   Item
+	Result Result
+	Ms     int64
 }
 
 // Machine is the state of state sync. It is not safe for concurrent use.
@@ -237,10 +258,14 @@ func (m *Machine) Step(now int64, ev Event) (out Out) {
 		m.setHosts(ev.List)
 	case Arrived:
 		if m.Expects(ev.From, ev.Item) {
+			if r := m.asked[ev.Item]; r != nil && r.peer == ev.From {
+				out.Ended = append(out.Ended, Ended{ev.Item, Success, now - r.at})
+			}
 			m.take(now, ev.From, ev.Item)
 		}
 	case None:
 		if r := m.asked[ev.Item]; r != nil && r.peer == ev.From && !r.verifying {
+			out.Ended = append(out.Ended, Ended{ev.Item, Refused, now - r.at})
 			m.endRequest(ev.Item)
 			m.pause(now, ev.From, false)
 			if h := m.hosts[ev.From]; h != nil {
@@ -259,7 +284,7 @@ func (m *Machine) Step(now int64, ev Event) (out Out) {
 	default:
 		panic(fmt.Sprintf("statesync: no case for %T", ev))
 	}
-	m.expire(now)
+	m.expire(&out, now)
 	m.ask(&out, now)
 	return out
 }
@@ -394,7 +419,7 @@ func (m *Machine) timeout(h *host) int64 {
 // expire ends requests that timed out. If another host is available for the item, the request ends
 // after the basic timeout, even if the host's own timeout is longer. Requests that were sent to a
 // host at the same time count as one miss.
-func (m *Machine) expire(now int64) {
+func (m *Machine) expire(out *Out, now int64) {
 	for _, i := range slices.SortedFunc(maps.Keys(m.asked), Item.compare) {
 		r := m.asked[i]
 		h := m.hosts[r.peer]
@@ -402,6 +427,7 @@ func (m *Machine) expire(now int64) {
 			!slices.ContainsFunc(m.eligible(now, i), func(o *host) bool { return o != h }) {
 			continue
 		}
+		out.Ended = append(out.Ended, Ended{i, TimedOut, now - r.at})
 		m.endRequest(i)
 		if h != nil {
 			h.fail()

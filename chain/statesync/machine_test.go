@@ -3,6 +3,7 @@ package statesync
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -269,5 +270,28 @@ func TestInvalidPackedDataIsAnError(t *testing.T) {
 	}
 	if _, err := UnpackPart(&primitives.StatePart{Body: []byte{1, 0, 0, 0, 0}}); err == nil {
 		t.Error("an unknown form was read")
+	}
+}
+
+// TestEndOfEachRequestIsReported: a request ends once, with its time: by the item, by a refusal, or by
+// the timeout. A response after the timeout is not reported.
+func TestEndOfEachRequestIsReported(t *testing.T) {
+	m, header := New([]primitives.ShardID{1}, Options{}), Item{Shard: 1, Header: true}
+	var got []Ended
+	step := func(now int64, ev Event) {
+		got = append(got, m.Step(now, ev).Ended...)
+	}
+	step(0, Hosts{List: []Host{{ID: "a", Shards: []primitives.ShardID{1}}}})
+	step(300, None{From: "a", Item: header})
+	step(2000, Tick{})   // asks again after the pause
+	step(12_000, Tick{}) // the time is over
+	step(12_100, Arrived{From: "a", Item: header})
+	step(12_200, ItemVerified{From: "a", Item: header, Own: true})
+	step(20_000, Tick{})
+	step(20_050, Arrived{From: "a", Item: header})
+	step(20_060, Arrived{From: "a", Item: header})
+	want := []Ended{{header, Refused, 300}, {header, TimedOut, 10_000}, {header, Success, 50}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/prom"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -83,6 +84,22 @@ func TestNodeOfFewShardsStartsByStateSync(t *testing.T) {
 			headers, parts := servedStates(t, a)
 			b := again(t, dir, boot)
 			awaitStateSync(t, b)
+			m, err := prom.Read(bytes.NewReader(b.front.Metrics(nil)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := 0.
+			for _, s := range m.Samples["near_state_sync_download_result"] {
+				if s.Labels["result"] == "success" && s.Labels["source"] == "network" {
+					got += s.Value
+				}
+			}
+			servedHeaders, servedParts := servedStates(t, a)
+			sent := float64(servedHeaders - headers + servedParts - parts)
+			timed, _ := m.Sum("near_state_sync_p2p_request_delay_sec_count")
+			if got > sent || timed < got || (got > 0) != x.parts {
+				t.Errorf("%v downloads succeeded and %v were timed, %v were sent", got, timed, sent)
+			}
 			b = again(t, dir, boot)
 			defer func() { stop(t, b) }()
 			nowHeaders, nowParts := servedStates(t, a)
