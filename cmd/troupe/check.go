@@ -11,6 +11,14 @@ import (
 	"github.com/troupe-chain/troupe/storage/history"
 )
 
+// count returns a number with a noun, to which it adds an s unless the number is 1.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprint(n, " ", noun)
+}
+
 // heightsOf returns the heights of a store of older blocks, or "" if it has none.
 func heightsOf(s *history.Stats) string {
 	if s.Blocks == 0 {
@@ -51,10 +59,10 @@ folder, and run check there. No keys are needed.`,
 			done()
 			if c != nil {
 				say(cmd, "head %d, flat head %d, blocks from %d on", c.Head.Height, c.FlatHead.Height, c.Tail)
-				say(cmd, "log: %d records, all intact", c.Records)
+				say(cmd, "log: %s, intact", count(c.Records, "record"))
 			}
 			if c != nil && c.States {
-				say(cmd, "states: %d shards, all match their roots", c.Shards)
+				say(cmd, "states: those of %s match their roots", count(c.Shards, "shard"))
 			}
 			if err != nil && !strings.Contains(err.Error(), hm.Paths.Data) && (c == nil || !c.States) {
 				err = fmt.Errorf("%s: %w", hm.Paths.Data, err)
@@ -63,7 +71,7 @@ folder, and run check there. No keys are needed.`,
 				return err
 			}
 			if h := c.History; h != nil {
-				say(cmd, "older blocks: %d in %s%s, all intact and in the index", h.Blocks, h.Folder, heightsOf(&h.Stats))
+				say(cmd, "older blocks: %d in %s%s, intact and in the index", h.Blocks, h.Folder, heightsOf(&h.Stats))
 			}
 			return nil
 		},

@@ -155,7 +155,10 @@ func (p *historyProgress) String() string {
 	if !p.ended() {
 		text += "; " + p.timeLeft()
 	}
-	if p.state == blockfeed.ImportAway {
+	switch p.state {
+	case blockfeed.ImportWaiting:
+		text += "; it begins when the node has the state of a recent block"
+	case blockfeed.ImportAway:
 		text += "; the feed does not deliver the next block and is asked again, see the node's log"
 	}
 	switch {

@@ -104,10 +104,19 @@ var used = map[string]bool{
 	"network.public_addrs": true, "network.allow_private_ip_in_public_addrs": true, "network.trusted_stun_servers": true,
 }
 
+// initPublic are the values without effect that init writes for mainnet and testnet, as neard's init
+// does, where they differ from those of other chains. The endpoint tells such a config.json apart.
+var initPublic = map[string]string{
+	"telemetry.endpoints":    `["https://telemetry.nearone.org/nodes"]`,
+	"network.skip_sync_wait": "false",
+}
+
 // Inert lists the config keys that are set to a value other than init's and that this node ignores.
 // The result has one line per reason, in file order.
 func (c *Config) Inert() []string {
 	initial, schema := initial(), schema()
+	endpoints, _ := c.Document.Get("telemetry.endpoints")
+	public := asWritten(endpoints) == initPublic["telemetry.endpoints"]
 	var reasons []string
 	keys := map[string][]string{}
 	var walk func(prefix string, d *Document)
@@ -123,7 +132,7 @@ func (c *Config) Inert() []string {
 				continue
 			}
 			why, ok := withoutEffect(path)
-			if !ok || v == nil || asWritten(v) == asWritten(ordinary(initial, path)) {
+			if !ok || v == nil || asWritten(v) == asWritten(ordinary(initial, path)) || public && asWritten(v) == initPublic[path] {
 				continue
 			}
 			if keys[why] == nil {

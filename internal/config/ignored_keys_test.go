@@ -131,3 +131,20 @@ func TestUnusableIntegersAreRefused(t *testing.T) {
 		t.Error("a duration of more than 2^29 seconds passes")
 	}
 }
+
+// TestValuesOfInitAreNotReported: what init writes for a public chain, as neard's does, is no setting of
+// the operator. Another value is.
+func TestValuesOfInitAreNotReported(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"telemetry":{"endpoints":["https://telemetry.nearone.org/nodes"]},"network":{"skip_sync_wait":false}}`: 0,
+		`{"telemetry":{"endpoints":["https://telemetry.example.org"]},"network":{"skip_sync_wait":false}}`:       2,
+	} {
+		c, _, err := Parse("config.json", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Inert(); len(got) != want {
+			t.Errorf("%s: %q, want %d lines", text, got, want)
+		}
+	}
+}
