@@ -38,6 +38,10 @@ type Report struct {
 	Transactions, Receipts map[primitives.ShardID]bool
 	// Lacking lists why some transactions or receipts are not proven.
 	Lacking []error
+	// Unproven is the size in bytes of the transactions and receipts, which Check counts as unproven, and
+	// of unusually long metadata and failures. Allowed is the size that the block's hash allows them. In
+	// a single block Unproven may exceed it; see blockfeed.HistoryCheck.
+	Unproven, Allowed int64
 }
 
 // Check verifies a document against the block's hash: chunk headers, the roots in the chunk
@@ -69,6 +73,7 @@ func (d *Document) Check(k Known) (*Report, error) {
 		}
 		at++
 	}
+	r.Unproven, r.Allowed = d.weigh()
 	return r, nil
 }
 

@@ -87,7 +87,7 @@ func empty(v any) bool {
 	case json.Number:
 		return v == "0"
 	case string:
-		return v == "" || v == "0" || v == zeroHash
+		return v == "0" || v == zeroHash // not "", which is no account and no key
 	case []any:
 		return len(v) == 0
 	case map[string]any:

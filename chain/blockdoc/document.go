@@ -301,46 +301,56 @@ func (s *Shard) outcome(text json.RawMessage) error {
 	return nil
 }
 
-// AppendJSON appends the document as a StreamerMessage, for Parse. It has only the members that Parse
-// reads, and no state changes, because no hash proves them. A document with shards from AddChunk
-// lacks their content.
+// AppendJSON appends the document as a StreamerMessage, for Parse. It writes the decoded values anew, so
+// members that Parse does not read do not get in, and each value has one form. State changes are left
+// out, because no hash proves them. Of a document that passes Check, Parse reads the same values again.
+// A document with shards from AddChunk lacks their content.
 func (d *Document) AppendJSON(b []byte) []byte {
-	b = append(append(append(b, `{"block":`...), d.raw...), `,"shards":[`...)
+	b = view.AppendBlock(append(b, `{"block":`...), d.Author, d.Block)
+	b = append(b, `,"shards":[`...)
 	for i := range d.Shards {
-		s := &d.Shards[i]
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendUint(append(b, `{"shard_id":`...), uint64(s.ID), 10)
-		if c := s.raw.Chunk; c != nil {
-			b = primitives.AppendJSONString(append(b, `,"chunk":{"author":`...), string(c.Author))
-			b = append(append(b, `,"header":`...), c.Header...)
-			b = append(appendRaws(append(b, `,"transactions":[`...), c.Transactions), `],"receipts":[`...)
-			b = append(appendRaws(b, c.Receipts), `]}`...)
-		} else {
-			b = append(b, `,"chunk":null`...)
-		}
-		b = append(b, `,"receipt_execution_outcomes":[`...)
-		for j, x := range s.raw.Executed {
-			if j > 0 {
-				b = append(b, ',')
-			}
-			b = append(append(b, `{"execution_outcome":`...), x.Execution...)
-			b = append(append(append(b, `,"receipt":`...), x.Receipt...), '}')
-		}
-		b = append(b, `],"state_changes":[]}`...)
+		b = d.Shards[i].appendJSON(b)
 	}
 	return append(b, `]}`...)
 }
 
-func appendRaws(b []byte, list []json.RawMessage) []byte {
-	for i, x := range list {
+func (s *Shard) appendJSON(b []byte) []byte {
+	b = strconv.AppendUint(append(b, `{"shard_id":`...), uint64(s.ID), 10)
+	if s.raw.Chunk == nil {
+		b = append(b, `,"chunk":null`...)
+	} else {
+		b = view.AppendAccountID(append(b, `,"chunk":{"author":`...), s.Author)
+		b = view.AppendChunkHeader(append(b, `,"header":`...), s.Chunk)
+		b = append(b, `,"transactions":[`...)
+		for i, t := range s.Transactions {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = view.AppendSignedTransaction(append(b, `{"transaction":`...), t.SignedTransaction)
+			b = view.AppendOutcomeProof(append(b, `,"outcome":{"execution_outcome":`...), &s.Outcomes[i])
+			b = append(b, `}}`...)
+		}
+		b = append(b, `],"receipts":[`...)
+		for i, x := range s.Receipts {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = view.AppendReceipt(b, x.Receipt)
+		}
+		b = append(b, `]}`...)
+	}
+	b = append(b, `,"receipt_execution_outcomes":[`...)
+	for i, x := range s.Executed {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, x...)
+		b = view.AppendOutcomeProof(append(b, `{"execution_outcome":`...), &s.Outcomes[len(s.Transactions)+i])
+		b = append(view.AppendReceipt(append(b, `,"receipt":`...), x.Receipt), '}')
 	}
-	return b
+	return append(b, `],"state_changes":[]}`...)
 }
 
 // GatherChunks adds the chunk headers of a document whose block lacks them: early feeds list the header

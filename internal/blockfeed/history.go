@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/engine/parallel"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
 )
 
 // HistoryCheck is a walk from a known block of a chain down to older ones, which a feed provides.
@@ -38,6 +39,11 @@ type HistoryCheck struct {
 	// Unproven are the outcomes of the topmost chunks, and of those below a change of the shard layout.
 	Unproven uint64 `json:"unproven_outcomes"`
 
+	// Excess is by how many bytes transactions, receipts and other content that no hash covers exceed
+	// what the chunk headers of their blocks allow (blockdoc.Report.Unproven). The blocks below allow it
+	// if the feed is true: their chunks had the receipts that the blocks above executed.
+	Excess int64 `json:"excess_bytes,omitempty"`
+
 	unproven []primitives.ShardID // shards of the last block with such outcomes
 }
 
@@ -60,7 +66,7 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 			roots[id] = root
 		}
 	}
-	proven, unproven := 0, 0
+	proven, unproven, excess := 0, 0, c.Excess+r.Unproven-r.Allowed
 	var shards []primitives.ShardID
 	for _, x := range d.Block.Body.Chunks {
 		if x.HeightIncluded != h.Height {
@@ -79,6 +85,9 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 			if unproven += len(s.Outcomes); len(s.Outcomes) > 0 {
 				shards = append(shards, x.ShardID)
 			}
+			for i := range s.Outcomes {
+				excess += int64(view.OutcomeSize(&s.Outcomes[i]))
+			}
 		case got != want:
 			return &blockdoc.MismatchError{Where: "outcomes",
 				Err: fmt.Errorf("those of shard %d in block %d have the root %v, but the next chunk names %v",
@@ -88,6 +97,12 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 		}
 		roots[x.ShardID] = x.PrevOutcomeRoot
 	}
+	if excess > maxExcess {
+		return &blockdoc.MismatchError{Where: "shards",
+			Err: fmt.Errorf("the transactions, receipts, metadata and failures down to block %d have %d MiB more than their chunks allow, the limit is %d MiB",
+				h.Height, excess>>20, int64(maxExcess)>>20)}
+	}
+	c.Excess = max(0, excess)
 	c.Blocks, c.Outcomes, c.Unproven = c.Blocks+1, c.Outcomes+uint64(proven), c.Unproven+uint64(unproven)
 	c.Roots, c.Shards, c.Hash, c.unproven = roots, ids, h.PrevHash, shards
 	c.Done = h.PrevHash == genesis || h.IsGenesis()
@@ -99,9 +114,10 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 
 // Bounds of a walk.
 const (
-	maxGap       = 1000 // heights without a block between two blocks that do not name their parents' heights
-	maxFetched   = 8    // blocks that CheckHistory fetches and checks at the same time
-	historyTries = 5    // requests for one block
+	maxExcess    = 4 << 30 // of HistoryCheck.Excess. The queues of all shards have fewer receipts
+	maxGap       = 1000    // heights without a block between two blocks that do not name their parents' heights
+	maxFetched   = 8       // blocks that CheckHistory fetches and checks at the same time
+	historyTries = 5       // requests for one block
 	historyPause = time.Second
 	historyLimit = 5 * time.Minute // for the requests for one block
 )

@@ -258,7 +258,7 @@ func TestHistoryOfPublicNetworks(t *testing.T) {
 	if err := CheckHistory(t.Context(), s, &c, 107503704, primitives.Hash{}, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if c.Blocks != 2 || c.Outcomes < 40 || c.Height != 107503703 || c.Below {
+	if c.Blocks != 2 || c.Outcomes < 40 || c.Height != 107503703 || c.Below || c.Excess > 256<<10 {
 		t.Errorf("%+v", c)
 	}
 	err = CheckHistory(t.Context(), s, &c, 0, primitives.Hash{}, func() error { return nil })
