@@ -157,7 +157,7 @@ func (p *historyProgress) String() string {
 	}
 	switch p.state {
 	case blockfeed.ImportWaiting:
-		text += "; it begins when the node has the state of a recent block"
+		text += "; it begins when the node has a recent state and the next blocks"
 	case blockfeed.ImportAway:
 		text += "; the feed does not deliver the next block and is asked again, see the node's log"
 	}

@@ -45,7 +45,7 @@ troupe_history_errors 2
 troupe_history_state{state="done"} 0`, "importing: 50.00 % down to height 1; 50 blocks, heights 51 to 100, 2.0 MiB; 7 outcomes are proven, 0 are not; 1h1m1s left; 2 failed attempts", false, 50},
 		{running + `troupe_history_state{state="done"} 1`, "done: 50.00 % down to height 1; 50 blocks, heights 51 to 100, 2.0 MiB; 7 outcomes are proven, 0 are not; 2 failed attempts", true, 50},
 		{some, "50 blocks, heights 51 to 100, 2.0 MiB; no feed is configured", true, 50},
-		{"troupe_history_blocks 0\ntroupe_history_seconds_left -1\ntroupe_history_state{state=\"waiting\"} 1", "waiting: 0.00 % down to height 0; no blocks yet; 0 outcomes are proven, 0 are not; time left unknown; it begins when the node has the state of a recent block", false, 0},
+		{"troupe_history_blocks 0\ntroupe_history_seconds_left -1\ntroupe_history_state{state=\"waiting\"} 1", "waiting: 0.00 % down to height 0; no blocks yet; 0 outcomes are proven, 0 are not; time left unknown; it begins when the node has a recent state and the next blocks", false, 0},
 	} {
 		m, err := prom.Read(strings.NewReader(x.text))
 		if err != nil {
