@@ -2,9 +2,12 @@ package blockdoc
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/testkit/testutil"
@@ -54,9 +57,29 @@ type stream struct {
 	before []primitives.Hash // hashes of the blocks before the first line
 }
 
+// readStream returns the recorded stream, which it reads once for all tests. The caller must not
+// change the lines.
 func readStream(t testing.TB) *stream {
 	t.Helper()
 	needShared(t)
+	recordedOnce.Do(func() { recorded = decodeStream(t) })
+	if recorded == nil {
+		t.Fatal("another test failed to read the stream")
+	}
+	s := *recorded
+	s.before = slices.Clip(s.before) // tests append to it
+	return &s
+}
+
+var (
+	recordedOnce sync.Once
+	recorded     *stream
+	publicOnce   sync.Once
+	public       map[string][]byte
+)
+
+func decodeStream(t testing.TB) *stream {
+	t.Helper()
 	s := &stream{}
 	for _, line := range testutil.Lines(t, streams) {
 		if strings.HasPrefix(string(line), `{"block"`) {
@@ -101,10 +124,19 @@ func readStream(t testing.TB) *stream {
 }
 
 // realDocuments returns blocks of public networks by file name, except files that a client has
-// renamed.
+// renamed. It reads them once for all tests. The caller must not change the documents.
 func realDocuments(t testing.TB) map[string][]byte {
 	t.Helper()
 	needShared(t)
+	publicOnce.Do(func() { public = readDocuments(t) })
+	if public == nil {
+		t.Fatal("another test failed to read the documents")
+	}
+	return maps.Clone(public)
+}
+
+func readDocuments(t testing.TB) map[string][]byte {
+	t.Helper()
 	out := map[string][]byte{}
 	paths, err := filepath.Glob(real + "blocks/*")
 	if err != nil {

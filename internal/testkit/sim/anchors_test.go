@@ -27,7 +27,7 @@ func TestFalseChunkMessagesCostNoChunk(t *testing.T) {
 			if c.name == "86" { // else it is voted up
 				parameters.SupportForTest(t, 86)
 			}
-			for seed := range uint64(2) {
+			for seed := range seeds(2) {
 				s := scenario("anchors", "", func(s *Scenario) {
 					s.Nodes, s.Shards, s.Each, s.Blocks, s.Byzantine, s.Anchors, s.Faults = 6, 2, 3, 90, true, true, 40*second
 				})

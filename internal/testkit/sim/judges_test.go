@@ -69,7 +69,7 @@ func TestNearlyAllEndorsementsAreInBlocks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() || testutil.Racing {
-				c.blocks = min(c.blocks, 200)
+				c.blocks = min(c.blocks, 130)
 			}
 			r := endorsed(t, 1, func(s *Scenario) {
 				s.Epoch, s.Blocks, s.Load = 60, c.blocks, 8

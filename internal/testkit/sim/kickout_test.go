@@ -24,7 +24,7 @@ func TestAllNodesSkipSameChunkProducers(t *testing.T) {
 		{"moves", "moves", func(s *Scenario) { s.Dead, s.Nodes, s.Shards = 1, 6, 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(2) {
+			for seed := range seeds(2) {
 				s, err := ScenarioOf(c.scenario, seed)
 				if err != nil {
 					t.Fatal(err)
@@ -61,8 +61,8 @@ func TestChainFrom86UpgradesInEachScenario(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Version, s.Epoch, s.Blocks = 86, 10, max(s.Blocks, 60)
-			for seed := range primitives.Height(2) {
-				r, err := Run(Options{Seed: uint64(seed), Scenario: s})
+			for seed := range seeds(2) {
+				r, err := Run(Options{Seed: seed, Scenario: s})
 				if err != nil {
 					t.Fatal(err)
 				}

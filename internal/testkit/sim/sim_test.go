@@ -14,10 +14,19 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
+// seeds returns how many seeds of a scenario a test runs: n, or one with -short. The expectations of
+// these tests hold for each seed alone.
+func seeds(n uint64) uint64 {
+	if testing.Short() {
+		return 1
+	}
+	return n
+}
+
 // runs runs a scenario with some seeds.
-func runs(t *testing.T, name string, seeds uint64) {
+func runs(t *testing.T, name string, n uint64) {
 	t.Helper()
-	for seed := range seeds {
+	for seed := range seeds(n) {
 		s, err := ScenarioOf(name, seed)
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +99,10 @@ func TestPublicNetworksKeepInvariants(t *testing.T) {
 
 func TestScenariosKeepInvariants(t *testing.T) {
 	for _, s := range Scenarios {
-		t.Run(s.Name, func(t *testing.T) { runs(t, s.Name, 2) })
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			runs(t, s.Name, 2)
+		})
 	}
 }
 
@@ -121,7 +133,7 @@ func TestParallelRunsAreTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Blocks = min(s.Blocks, 20); s.Nodes > 12 {
+		if s.Blocks = min(s.Blocks, primitives.Height(10*seeds(2))); s.Nodes > 12 {
 			s.Nodes = 12
 		}
 		list = append(list, Options{Seed: uint64(seed), Scenario: s})
@@ -153,10 +165,11 @@ func TestParallelRunsAreTheSame(t *testing.T) {
 
 // TestEachPlantedBugIsFound: a bug is found with one of a few seeds of the scenario that shows it.
 func TestEachPlantedBugIsFound(t *testing.T) {
-	const seeds = 8
+	const most = 8
 	for _, b := range Bugs {
 		t.Run(b.Name, func(t *testing.T) {
-			for seed := range uint64(seeds) {
+			t.Parallel()
+			for seed := range uint64(most) {
 				s, err := ScenarioOf(b.Scenario, seed)
 				if err != nil {
 					t.Fatal(err)
@@ -170,7 +183,7 @@ func TestEachPlantedBugIsFound(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("%s: not found by %d seeds", b.Doc, seeds)
+			t.Errorf("%s: not found by %d seeds", b.Doc, most)
 		})
 	}
 }
@@ -234,7 +247,7 @@ func TestStatesAreCaughtUpAfterManyEpochs(t *testing.T) {
 	for seed, c := range []struct {
 		mute   int64
 		blocks primitives.Height
-	}{{130 * second, 290}, {200 * second, 380}} {
+	}{{130 * second, 290}, {200 * second, 380}}[:seeds(2)] {
 		s, err := ScenarioOf("handover", uint64(seed))
 		if err != nil {
 			t.Fatal(err)
@@ -260,7 +273,7 @@ func TestStatesAreCaughtUpAfterManyEpochs(t *testing.T) {
 func TestUpgradePassesEveryVersion(t *testing.T) {
 	for _, name := range []string{"upgrade", "universal"} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(2) {
+			for seed := range seeds(2) {
 				s, err := ScenarioOf(name, seed)
 				if err != nil {
 					t.Fatal(err)

@@ -14,19 +14,19 @@ import (
 // wrong one, also of contracts, global contracts and universal accounts, is the producer's fault,
 // and never that of the validator that checks it, which would halt. The intact witness is valid.
 func TestIncompleteWitnessIsProducersFault(t *testing.T) {
-	n, blocks, tries := uint64(2), 16, 5
+	from, n, blocks, tries := uint64(0), uint64(2), 16, 5
 	if full() {
 		n, blocks, tries = 12, 50, 60
 	}
 	if testing.Short() || testutil.Racing {
-		n, blocks, tries = 1, 10, 3
+		from, blocks, tries = 1, 16, 3 // the first seed misses no chunk, so it has no implicit transition
 	}
 	v, err := theVM()
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused, valid, lacking, steps := 0, 0, 0, 0
-	for seed := range n {
+	for seed := from; seed < n; seed++ {
 		o, course := RandomChain(5000+seed, blocks)
 		o.Contracts, o.Universal, o.Release, o.VM = true, true, 88, v
 		c, err := OpenChain(o)
@@ -105,6 +105,6 @@ func TestIncompleteWitnessIsProducersFault(t *testing.T) {
 	}
 	t.Logf("%d refused, %d valid, %d lack code, %d implicit transitions", refused, valid, lacking, steps)
 	if refused == 0 || lacking == 0 || steps == 0 {
-		t.Error("no witness was incomplete, lacked code or had implicit transitions")
+		t.Error("each of these counts must be positive")
 	}
 }
