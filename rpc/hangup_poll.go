@@ -26,6 +26,9 @@ type hangupPoller struct {
 	mu      sync.Mutex
 	list    []*polledConn
 	running bool // the goroutine of run is running
+
+	fds    []int         // buffer of poll
+	polled []*polledConn // buffer of poll
 }
 
 // polledConn is a connection that hangupPoller polls.
@@ -59,22 +62,23 @@ func (l *hangupPoller) add(conn net.Conn, gone func()) *polledConn {
 	return x
 }
 
-func (l *hangupPoller) remove(x *polledConn) {
+// remove stops polling a connection. It returns false if the connection is not polled any more; then
+// the poller has called its function, or is about to.
+func (l *hangupPoller) remove(x *polledConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if x.index < 0 {
-		return
+		return false
 	}
 	last := l.list[len(l.list)-1]
 	l.list[x.index], last.index = last, x.index
 	l.list[len(l.list)-1] = nil
 	l.list, x.index = l.list[:len(l.list)-1], -1
+	return true
 }
 
 // run polls until the list is empty.
 func (l *hangupPoller) run() {
-	var fds []int
-	var all []*polledConn
 	for {
 		l.mu.Lock()
 		n := len(l.list)
@@ -85,18 +89,23 @@ func (l *hangupPoller) run() {
 		}
 		l.mu.Unlock()
 		time.Sleep(pollDelay(n))
-		clear(all)
-		fds, all = fds[:0], all[:0]
-		l.mu.Lock()
-		for _, x := range l.list {
-			fds, all = append(fds, x.fd), append(all, x)
-		}
-		l.mu.Unlock()
-		closedOf(fds, func(i int) {
-			if hungUp(all[i].conn) {
-				l.remove(all[i])
-				all[i].onHangup()
-			}
-		})
+		l.poll()
 	}
+}
+
+// poll polls each connection once. Only one goroutine may call poll at a time.
+func (l *hangupPoller) poll() {
+	clear(l.polled)
+	l.fds, l.polled = l.fds[:0], l.polled[:0]
+	l.mu.Lock()
+	for _, x := range l.list {
+		l.fds, l.polled = append(l.fds, x.fd), append(l.polled, x)
+	}
+	l.mu.Unlock()
+	closedOf(l.fds, func(i int) {
+		// A request that ended since the list was read has removed its connection.
+		if x := l.polled[i]; hungUp(x.conn) && l.remove(x) {
+			x.onHangup()
+		}
+	})
 }

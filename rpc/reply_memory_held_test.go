@@ -118,14 +118,14 @@ func TestWaitingRequestHoldsNoReplyMemory(t *testing.T) {
 }
 
 // TestHungUpClientLeavesMemoryQueue: a client that hangs up while its reply waits for memory gives
-// up its place.
+// up its place. Without that it would wait for an hour.
 func TestHungUpClientLeavesMemoryQueue(t *testing.T) {
 	n := &fakeNode{tx: func(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
 		o := large(q.WaitUntil)
 		o.Shown = new(view.Shown)
 		return o, nil
 	}}
-	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 1 << 20 })})
+	s, addr := serve(t, n, Options{PollingTimeout: time.Hour, Limits: limited(func(l *limits.Limits) { l.InFlight = 1 << 20 })})
 	s.limiter.inFlight.Add(1 << 20)
 	c := dialFrom(t, "127.0.0.1", addr)
 	released := make(chan struct{})
@@ -137,16 +137,12 @@ func TestHungUpClientLeavesMemoryQueue(t *testing.T) {
 	eventually(t, "it waits", func() bool { return waits() == 1 })
 	_ = c.Close()
 	<-released
-	begin := time.Now()
 	eventually(t, "its place is free", func() bool { return waits() == 0 })
-	if took := time.Since(begin); took > 3*time.Second {
-		t.Errorf("its place was freed after %v", took)
-	}
 	s.limiter.inFlight.Add(-1 << 20)
 }
 
 // TestWaitingBatchGivesWayForMemory: a batch that waits for the chain with a large reply in memory
-// gives way to a request that needs the memory.
+// gives way to a request that needs the memory. Otherwise both would wait for an hour.
 func TestWaitingBatchGivesWayForMemory(t *testing.T) {
 	waiting := make(chan struct{}, 1)
 	n := &fakeNode{tx: func(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
@@ -157,17 +153,18 @@ func TestWaitingBatchGivesWayForMemory(t *testing.T) {
 		}
 		return large(q.WaitUntil), nil
 	}}
-	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight, l.Reply = 1<<20, 2<<20 })})
+	s, addr := serve(t, n, Options{PollingTimeout: time.Hour, Limits: limited(func(l *limits.Limits) {
+		l.InFlight, l.Reply, l.BatchTimeout = 1<<20, 2<<20, time.Hour
+	})})
 	s.limiter.inFlight.Add(300_000) // held by others: there is room for one of them
 	one := dialFrom(t, "127.0.0.1", addr)
 	go func() {
 		_, _, _ = ask(one, "["+txText(testHash, "EXECUTED")+`,{"id":1,"method":"health"},`+txText(primitives.Hash{1}, "FINAL")+"]")
 	}()
 	<-waiting
-	begin := time.Now()
 	_, text, err := ask(dialFrom(t, "127.0.0.1", addr), txText(testHash, "EXECUTED"))
-	if err != nil || !strings.Contains(text, `"EXECUTED"`) || time.Since(begin) > 5*time.Second {
-		t.Errorf("after %v: %v %.300s", time.Since(begin), err, text)
+	if err != nil || !strings.Contains(text, `"EXECUTED"`) {
+		t.Errorf("error %v, text %.300s", err, text)
 	}
 	s.limiter.inFlight.Add(-300_000)
 }
