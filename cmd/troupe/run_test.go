@@ -211,7 +211,20 @@ func TestTrustedProxiesFlagNamesClients(t *testing.T) {
 			}
 			first := make(chan string, 1)
 			go func() { first <- wait("7.7.7.7") }()
-			time.Sleep(500 * time.Millisecond) // until it waits
+			for limit := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until it waits
+				r, err := http.Get("http://" + addr + "/metrics")
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, _ := io.ReadAll(r.Body)
+				_ = r.Body.Close()
+				if strings.Contains(string(text), "\ntroupe_rpc_waiting_requests 1\n") {
+					break
+				}
+				if time.Now().After(limit) {
+					t.Fatal("the first request does not wait")
+				}
+			}
 			if got := wait(c.second); strings.Contains(got, "max_parked_per_address") != c.refused {
 				t.Errorf("reply %s", got)
 			}
