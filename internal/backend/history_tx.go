@@ -398,8 +398,8 @@ func (w *olderWalk) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	return nil, fmt.Errorf("receipt %v, which block %d of the history has sent: %w", id, at.Height, errNoReceipt)
 }
 
-// Bounds of the blocks of the history that ReceiptToTx reads. The request holds a turn of the heavy limit
-// meanwhile. A block of a busy public network takes some tenths of a second to decode.
+// Bounds of the blocks of the history that ReceiptToTx reads. The request gives its turn of the heavy limit
+// back between two of them. A block of a busy public network takes some tenths of a second to decode.
 const (
 	olderOrigins     = 200
 	olderOriginsTime = 5 * time.Second
@@ -436,6 +436,7 @@ func (o *origin) olderParent(id primitives.Hash) (primitives.Hash, error) {
 		if err := o.ctx.Err(); err != nil {
 			return id, err
 		}
+		messages.LeaveTurn(o.ctx)
 		d, err := o.document(o.ctx, height)
 		if errors.Is(err, history.ErrNone) {
 			continue

@@ -267,6 +267,20 @@ func TestLookKeepsDocumentsAndGivesTurnsBack(t *testing.T) {
 	}
 }
 
+// TestSearchForAnOriginGivesTurnsBack: the search for the transaction of a receipt holds no turn from one
+// block of the history to the next.
+func TestSearchForAnOriginGivesTurnsBack(t *testing.T) {
+	_, texts := shortChain(t)
+	h := newDocuments(t, texts)
+	id := primitives.HashBytes([]byte("a receipt that no outcome lists"))
+	h.receipts[id] = history.Place{Height: h.top}
+	var u turns
+	_, err := lonely(t, h).ReceiptToTx(u.with(t.Context()), &view.OriginQuery{Receipt: id})
+	if n := int64(h.top - h.low + 1); !errors.Is(err, view.OriginUnknown) || u.takes.Load() != n || u.leaves.Load() != n {
+		t.Errorf("%v after %d blocks: %d turns taken, %d given back", err, n, u.takes.Load(), u.leaves.Load())
+	}
+}
+
 // slowDocuments is a History whose documents come when the test says so.
 type slowDocuments struct {
 	*documents
