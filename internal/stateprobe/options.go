@@ -19,6 +19,9 @@ const (
 	MaxPeers  = 30 // maximum number of peers or hosts that are asked
 	maxSilent = 3  // requests in a row without an answer after which a peer is asked no more
 	maxJudged = 2  // maximum number of parts that are judged at a time
+	// maxAnswer is the maximum size of a peer's frame in bytes. A part has 30 MiB of nodes and values, and
+	// at most one value more. A peer that sends a longer frame is disconnected.
+	maxAnswer = 64 << 20
 )
 
 // Errors of a probe.

@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.server.Tap = p.tap
+	p.server.Tap, p.server.MaxFrame = p.tap, maxAnswer
 	run, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- p.server.Run(run) }()

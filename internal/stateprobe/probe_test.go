@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -292,6 +293,7 @@ func testUnreliablePeer(t *testing.T, chain wire.GenesisID, h *primitives.StateH
 	before.ChunkHeadersRoot, header.ChunkProof = root, paths[0]
 	at.PrevHash = before.Init().Hash()
 	at.Init()
+	var huge atomic.Bool // part 0 is longer than a part can be
 	unreliable := fakePeer(t, "unreliable", chain, func(m wire.Message) wire.Message {
 		out := &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: 1, SyncHash: at.Hash()}}
 		switch m := m.(type) {
@@ -301,6 +303,10 @@ func testUnreliablePeer(t *testing.T, chain wire.GenesisID, h *primitives.StateH
 			out.Header = &header
 			return out
 		case *wire.StatePartRequest:
+			if huge.Load() {
+				out.Part = &primitives.StatePart{Number: m.Part, Body: make([]byte, maxAnswer)}
+				return out
+			}
 			if m.Part == 0 {
 				return out
 			}
@@ -316,6 +322,14 @@ func testUnreliablePeer(t *testing.T, chain wire.GenesisID, h *primitives.StateH
 	want := []string{"header valid", "0 unavailable", "1 silent", "2 silent", "3 silent", "4 skipped", "5 skipped", "6 skipped"}
 	if got := verdicts(&r.Peers[0]); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	huge.Store(true)
+	o.Wait, o.Parts = time.Minute, Selection{List: []PartRange{{0, 1}}}
+	if r, err = Run(t.Context(), o); !errors.Is(err, ErrNoPart) || r == nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if got, want := verdicts(&r.Peers[0]), []string{"header valid", "0 disconnected", "1 skipped"}; !slices.Equal(got, want) {
+		t.Errorf("with parts that are too long: %q, want %q", got, want)
 	}
 }
 

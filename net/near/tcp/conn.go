@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"io"
 	"net"
@@ -212,7 +213,7 @@ func (l *link) readWith(h *Server, words *routedVerifier) {
 			return
 		}
 		n := binary.LittleEndian.Uint32(head[:])
-		if n > wire.MaxFrame || n > longHandshake && !l.handshakeDone.Load() {
+		if n > cmp.Or(h.MaxFrame, wire.MaxFrame) || n > longHandshake && !l.handshakeDone.Load() {
 			h.Post(near.TooLong{Conn: l.id})
 			return
 		}

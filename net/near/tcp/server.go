@@ -65,6 +65,9 @@ type Server struct {
 	// Opened is called for each new connection, before the PeerManager sees it. Set before Run.
 	// Opened must not block. nil: not called.
 	Opened func()
+	// MaxFrame is the maximum size in bytes of a frame from a peer, as for wire.MaxFrame. Set before Run.
+	// 0: wire.MaxFrame.
+	MaxFrame uint32
 	// Sent and Received count bytes of frames.
 	Sent, Received atomic.Uint64
 
