@@ -158,6 +158,8 @@ func (p *historyProgress) String() string {
 	switch p.state {
 	case blockfeed.ImportWaiting:
 		text += "; it begins when the node has a recent state and the next blocks"
+	case blockfeed.ImportRefused:
+		text += "; the feed contradicts the chain at the next block and is asked again, see the node's log"
 	case blockfeed.ImportAway:
 		text += "; the feed does not deliver the next block and is asked again, see the node's log"
 	}

@@ -36,7 +36,8 @@ type HistoryCheck struct {
 
 	Blocks   uint64 `json:"blocks"`
 	Outcomes uint64 `json:"outcomes"` // outcomes that a block above proves
-	// Unproven are the outcomes of the topmost chunks, and of those below a change of the shard layout.
+	// Unproven are the outcomes of the topmost chunks, and those below a change of the shard layout whose
+	// root the chunks above the change do not name.
 	Unproven uint64 `json:"unproven_outcomes"`
 
 	// Excess is by how many bytes transactions, receipts and other content that no hash covers exceed
@@ -61,10 +62,13 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 	for _, x := range d.Block.Body.Chunks {
 		ids = append(ids, x.ShardID)
 	}
+	changed := false
 	if c.Shards == nil || slices.Equal(ids, c.Shards) {
 		for id, root := range c.Roots {
 			roots[id] = root
 		}
+	} else {
+		changed = true
 	}
 	proven, unproven, excess := 0, 0, c.Excess+r.Unproven-r.Allowed
 	var shards []primitives.ShardID
@@ -81,6 +85,8 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 			return fmt.Errorf("%w: the feed leaves out outcomes of shard %d in block %d", blockdoc.ErrLacks, x.ShardID, h.Height)
 		}
 		switch want, named := roots[x.ShardID]; {
+		case changed && c.namesParent(x.ShardID, got, ids) || named && got == want:
+			proven += len(s.Outcomes)
 		case !named:
 			if unproven += len(s.Outcomes); len(s.Outcomes) > 0 {
 				shards = append(shards, x.ShardID)
@@ -88,12 +94,10 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 			for i := range s.Outcomes {
 				excess += int64(view.OutcomeSize(&s.Outcomes[i]))
 			}
-		case got != want:
+		default:
 			return &blockdoc.MismatchError{Where: "outcomes",
 				Err: fmt.Errorf("those of shard %d in block %d have the root %v, but the next chunk names %v",
 					x.ShardID, h.Height, got, want)}
-		default:
-			proven += len(s.Outcomes)
 		}
 		roots[x.ShardID] = x.PrevOutcomeRoot
 	}
@@ -110,6 +114,28 @@ func (c *HistoryCheck) Add(d *blockdoc.Document, r *blockdoc.Report, genesis pri
 		c.Height, c.Below = h.Height-min(h.Height, 1), true
 	}
 	return nil
+}
+
+// namesParent returns whether the chunks of a new shard layout name the outcome root of a shard of the
+// layout below, which has the shards ids.
+//
+// The children of a shard begin with a copy of its ChunkExtra (nearcore
+// chain/chain/src/resharding/manager.rs, child_chunk_extra), so their first chunks name the outcome root
+// of the parent's last chunk. If the new layout has the shard too, its own chunk names the root.
+// Otherwise the root is that of a shard that only the new layout has: without the layouts it is unknown
+// which are the children, but no two shards execute the same. Layouts before version 2 number the shards
+// anew, so a root that is not named proves no lie.
+func (c *HistoryCheck) namesParent(id primitives.ShardID, root primitives.Hash, ids []primitives.ShardID) bool {
+	if slices.Contains(c.Shards, id) {
+		named, has := c.Roots[id]
+		return has && named == root
+	}
+	for child, named := range c.Roots {
+		if named == root && !slices.Contains(ids, child) {
+			return true
+		}
+	}
+	return false
 }
 
 // Bounds of a walk.

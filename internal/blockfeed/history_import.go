@@ -21,16 +21,19 @@ type ImportState string
 
 // The states of an import.
 const (
-	ImportWaiting  ImportState = "waiting"   // it has not begun, or the node does not have its first blocks yet
-	ImportRunning  ImportState = "importing" // blocks are fetched
-	ImportAway     ImportState = "retrying"  // the feed does not deliver the next block
+	ImportWaiting ImportState = "waiting"   // it has not begun, or the node does not have its first blocks yet
+	ImportRunning ImportState = "importing" // blocks are fetched
+	ImportAway    ImportState = "retrying"  // the feed does not deliver the next block
+	// ImportRefused: the feed contradicts the chain at the next block. The block is requested again, after
+	// pauses that grow.
+	ImportRefused  ImportState = "contradicted"
 	ImportDiskFull ImportState = "disk_full" // the disk has less room than ImportOptions.Reserve
 	ImportStopped  ImportState = "stopped"   // an error that a restart of the node with other settings may end
 	ImportDone     ImportState = "done"      // all blocks down to the configured height are stored
 )
 
 // ImportStates lists the states, for metrics.
-var ImportStates = []ImportState{ImportWaiting, ImportRunning, ImportAway, ImportDiskFull, ImportStopped, ImportDone}
+var ImportStates = []ImportState{ImportWaiting, ImportRunning, ImportAway, ImportRefused, ImportDiskFull, ImportStopped, ImportDone}
 
 // HistoryChain is a node's chain as an import sees it.
 type HistoryChain interface {
@@ -83,6 +86,7 @@ type Import struct {
 	pace *pacer
 
 	failures int       // runs since the last block that ended because the feed did not deliver one
+	refused  int       // runs since the last block that ended because the feed contradicts the chain
 	said     time.Time // time of the last line about progress
 	flushed  time.Time
 
@@ -127,6 +131,9 @@ const (
 	importDiskWait    = time.Minute
 	importRetry       = 5 * time.Second // first pause after a failure; it doubles
 	importMaxRetry    = 5 * time.Minute
+	importRefusal     = time.Minute // first pause after a contradiction; it doubles
+	importMaxRefusal  = time.Hour
+	importRefusals    = 24                // contradictions without a new block from one line in the log to the next
 	importEndless     = time.Duration(-1) // Run is not called again
 )
 
@@ -239,7 +246,7 @@ func (m *Import) enter(c *HistoryCheck) {
 	if m.since.IsZero() {
 		m.from, m.since = c.Height, time.Now()
 	}
-	if m.status.State != ImportAway { // the feed is away until it delivers a block
+	if m.status.State != ImportAway && m.status.State != ImportRefused { // until the feed delivers the block
 		m.status.State, m.status.Reason = ImportRunning, ""
 	}
 	m.status.Next, m.status.Check = c.Height, *c
@@ -305,7 +312,7 @@ func (m *Import) store(ctx context.Context, c *HistoryCheck, d *blockdoc.Documen
 	if err != nil {
 		return &storeError{err}
 	}
-	m.failures = 0
+	m.failures, m.refused = 0, 0
 	m.mu.Lock()
 	m.met, m.warned = true, false
 	m.status.State, m.status.Reason = ImportRunning, "" // after missed
@@ -349,9 +356,13 @@ func (m *Import) conclude(ctx context.Context, err error) time.Duration {
 		m.setOnce(ImportStopped, err, m.o.Log.Errorf, "import of history: stopped: %v", err)
 		return importEndless
 	case errors.As(err, new(*blockdoc.MismatchError)):
-		m.setOnce(ImportStopped, err, m.o.Log.Errorf, "import of history: stopped, because the feed contradicts the chain: %v. "+
-			"The block is not stored. Set troupe.history.source to another feed and restart the node; the import continues at this block", err)
-		return importEndless
+		wait := min(importRefusal<<min(m.refused, 10), importMaxRefusal)
+		if m.refused++; m.refused%importRefusals == 1 {
+			m.o.Log.Errorf("import of history: the feed contradicts the chain: %v. The block is not stored. It is requested again, at least "+
+				"once an hour. If that does not help, set troupe.history.source to another feed and restart the node; the import continues at this block", err)
+		}
+		m.setState(ImportRefused, err.Error(), true)
+		return wait
 	}
 	wait := min(importRetry<<min(m.failures, 10), importMaxRetry)
 	if m.failures++; m.firstMiss() || m.failures%20 == 0 {

@@ -228,51 +228,70 @@ func TestImportSurvivesBadFeedsAndKills(t *testing.T) {
 	}
 }
 
-// TestImportStopsAtALie: a feed that contradicts the chain ends the import with the reason and the
-// remedy. The lie is not stored, and with a true feed the import continues where it was.
-func TestImportStopsAtALie(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(indexEnds)
-		x := newImported(t)
-		lie := x.first + 20
-		for x.raw[lie] == nil {
-			lie++
-		}
-		bad := parsed(map[primitives.Height][]byte{})
-		bad.block = func(_ context.Context, h primitives.Height) (*blockdoc.Document, error) {
-			text := x.raw[h]
-			if h == lie {
-				text = bytes.Replace(text, []byte(`"total_supply":"`), []byte(`"total_supply":"1`), 1)
+// TestImportStaysAtALie: at a block with which a feed contradicts the chain, the import says the reason
+// and the remedy, stores nothing and asks again, ever less often. When the feed has corrected the block,
+// the import goes on without a restart, and another feed can continue it, too.
+func TestImportStaysAtALie(t *testing.T) {
+	for first := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			defer time.Sleep(indexEnds)
+			x := newImported(t)
+			lie := x.first + 20
+			for x.raw[lie] == nil {
+				lie++
 			}
-			if text == nil {
-				return nil, ErrSkipped
+			corrected := false
+			bad := parsed(map[primitives.Height][]byte{})
+			bad.block = func(_ context.Context, h primitives.Height) (*blockdoc.Document, error) {
+				text := x.raw[h]
+				if h == lie && !corrected {
+					text = bytes.Replace(text, []byte(`"total_supply":"`), []byte(`"total_supply":"1`), 1)
+				}
+				if text == nil {
+					return nil, ErrSkipped
+				}
+				return blockdoc.Parse(text)
 			}
-			return blockdoc.Parse(text)
-		}
-		s := x.open(t)
-		m := x.job(s, bad)
-		if wait := m.Run(t.Context()); wait >= 0 {
-			t.Fatalf("it wants to run again after %v", wait)
-		}
-		st := m.Status()
-		if low, _, _ := s.Bounds(); low <= lie || st.State != ImportStopped || st.Next != lie || !strings.Contains(st.Reason, fmt.Sprintf("block %d of test", lie)) || st.Errors != 1 {
-			t.Errorf("%+v", st)
-		}
-		if x.log.count("error import of history: stopped, because the feed contradicts the chain") != 1 || x.log.count("troupe.history.source") != 1 {
-			t.Errorf("%q", x.log.text)
-		}
-		if st.Share() <= 0 || st.Share() >= 1 {
-			t.Errorf("share %v", st.Share())
-		}
-		m = x.job(s, parsed(x.raw))
-		if wait := m.Run(t.Context()); wait >= 0 {
-			t.Fatalf("%v, %+v", wait, m.Status())
-		}
-		x.complete(t, s, m)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	})
+			s := x.open(t)
+			m := x.job(s, bad)
+			if wait := m.Run(t.Context()); wait != importRefusal {
+				t.Fatalf("it wants to run again after %v", wait)
+			}
+			st := m.Status()
+			if low, _, _ := s.Bounds(); low <= lie || st.State != ImportRefused || st.Next != lie || !strings.Contains(st.Reason, fmt.Sprintf("block %d of test", lie)) || st.Errors != 1 {
+				t.Errorf("%+v", st)
+			}
+			if x.log.count("error import of history: the feed contradicts the chain") != 1 || x.log.count("troupe.history.source") != 1 {
+				t.Errorf("%q", x.log.text)
+			}
+			if st.Share() <= 0 || st.Share() >= 1 {
+				t.Errorf("share %v", st.Share())
+			}
+			last := importRefusal
+			for range 2*importRefusals - 1 {
+				wait := m.Run(t.Context())
+				if wait < last || wait > importMaxRefusal || m.Status().State != ImportRefused {
+					t.Fatalf("a pause of %v after one of %v, %+v", wait, last, m.Status())
+				}
+				last = wait
+			}
+			if n := x.log.count("contradicts"); last != importMaxRefusal || n != 2 {
+				t.Errorf("a pause of %v, %d lines", last, n)
+			}
+			if first%2 == 0 {
+				corrected = true
+			} else {
+				m = x.job(s, parsed(x.raw))
+			}
+			if wait := m.Run(t.Context()); wait >= 0 {
+				t.Fatalf("%v, %+v", wait, m.Status())
+			}
+			x.complete(t, s, m)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 }
 
 // TestImportWaitsForTheNode: the import begins once the node has its lowest block. A node with all
