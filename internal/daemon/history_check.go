@@ -50,7 +50,7 @@ func checkHistoryFolder(p *home.Paths) error {
 	for _, x := range []struct{ path, what string }{{p.Data, "the data folder"}, {p.Contracts, "the folder of compiled contracts"}} {
 		other := realPath(x.path)
 		if isWithin(mine, other) || isWithin(other, mine) {
-			return fmt.Errorf("%s and %s, %s, must not contain each other: name another folder", p.History, x.what, x.path)
+			return fmt.Errorf("%s overlaps %s, %s: name another folder", p.History, x.what, x.path)
 		}
 	}
 	at := mine
