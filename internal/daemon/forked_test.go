@@ -19,7 +19,6 @@ import (
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/testkit/contracts"
-	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -373,32 +372,34 @@ func (deadNetwork) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("the network is down")
 }
 
-// TestForkIsReadyWithin300ms: a fork takes at most 300 ms plus its round trips from nothing to the
-// first reply of a contract, including the creation of home folder and store.
-func TestForkIsReadyWithin300ms(t *testing.T) {
+// TestForkIsReadyAfterTwelveRequests: a fork needs at most twelve requests to the other node from
+// nothing to the first reply of a contract. BenchmarkForkReady measures how long that takes.
+func TestForkIsReadyAfterTwelveRequests(t *testing.T) {
 	u := newUpstream(t)
-	testutil.Soon(t, "the first answer of a contract, beside round trips,", 300*time.Millisecond, 40, func() time.Duration {
-		begun := time.Now()
-		for range 8 {
-			chainID(t, u.Daemon)
-		}
-		trips := time.Since(begun) // duration of eight round trips
-		begun = time.Now()
-		dir := newFork(t, u.url(), fork.Options{})
-		h := startFork(t, dir, nil)
-		if got := balance(t, h, defi); got != "100" {
-			t.Fatalf("got %s", got)
-		}
-		took := time.Since(begun)
-		n := h.fork.Counts().Requests + 4 // and the requests that made the home folder
-		took -= trips / 8 * time.Duration(n)
-		stop(t, h)
-		if n > 12 {
-			t.Errorf("%d requests for the first answer", n)
-		}
-		t.Logf("the first answer of a contract after %v beside round trips", took)
-		return took
-	})
+	if n := readyFork(t, u); n > 12 {
+		t.Errorf("%d requests for the first answer", n)
+	}
+}
+
+// readyFork makes a fork, starts it and asks a contract. It returns the number of requests to the
+// other node.
+func readyFork(t testing.TB, u *upstream) (requests int) {
+	t.Helper()
+	h := startFork(t, newFork(t, u.url(), fork.Options{}), nil)
+	defer stop(t, h)
+	if got := balance(t, h, defi); got != "100" {
+		t.Fatalf("got %s", got)
+	}
+	return int(h.fork.Counts().Requests) + 4 // and the requests that made the home folder
+}
+
+// BenchmarkForkReady measures the time from nothing to the first reply of a contract on a fork of a
+// node on this machine, including the creation of home folder and store.
+func BenchmarkForkReady(b *testing.B) {
+	u := newUpstream(b)
+	for b.Loop() {
+		readyFork(b, u)
+	}
 }
 
 // flakyNetwork is a network that can be down.
