@@ -163,8 +163,9 @@ type walk struct {
 	at      *HistoryCheck
 	to      primitives.Height // lowest height
 	genesis primitives.Hash
-	fetches int    // blocks that are fetched at the same time
-	pace    *pacer // bounds the processor time; nil: no bound
+	fetches int          // blocks that are fetched at the same time
+	pace    *pacer       // bounds the processor time; nil: no bound
+	budget  *fetchBudget // bounds the replies that are held; nil: one of its own with maxFetchBytes
 	// missed is called on other goroutines after each failed request for a block that is repeated. nil:
 	// not called.
 	missed func(primitives.Height, error)
@@ -175,6 +176,11 @@ type walk struct {
 func (w *walk) run(ctx context.Context, each func(*blockdoc.Document) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ahead := map[primitives.Height]*fetching{}
+	defer func() {
+		for _, x := range ahead {
+			x.share.end()
+		}
+	}()
 	var fetchers sync.WaitGroup
 	defer fetchers.Wait()
 	defer cancel()
@@ -240,6 +246,7 @@ type fetched struct {
 type fetching struct {
 	there chan fetched
 	stop  context.CancelFunc
+	share *fetchShare
 }
 
 // fetch returns the next block. The blocks below it are fetched and checked meanwhile, on goroutines
@@ -247,10 +254,14 @@ type fetching struct {
 // walk has passed is ended, so that a feed cannot collect requests that it does not answer.
 func (w *walk) fetch(ctx context.Context, ahead map[primitives.Height]*fetching, fetchers *sync.WaitGroup) fetched {
 	c := w.at
+	if w.budget == nil {
+		w.budget = &fetchBudget{limit: maxFetchBytes}
+	}
 	for at := c.Height; ; at-- {
 		for h, x := range ahead {
 			if h > at {
 				x.stop()
+				x.share.end()
 				delete(ahead, h)
 			}
 		}
@@ -258,7 +269,9 @@ func (w *walk) fetch(ctx context.Context, ahead map[primitives.Height]*fetching,
 			if h := at - i; ahead[h] == nil {
 				one, stop := context.WithCancel(ctx)
 				there := make(chan fetched, 1)
-				ahead[h] = &fetching{there, stop}
+				share := &fetchShare{fetchBudget: w.budget, next: i == 0}
+				ahead[h] = &fetching{there, stop, share}
+				one = context.WithValue(one, shareKey{}, share)
 				fetchers.Go(func() {
 					defer stop()
 					there <- w.fetchOne(one, h)
@@ -266,11 +279,18 @@ func (w *walk) fetch(ctx context.Context, ahead map[primitives.Height]*fetching,
 			}
 		}
 		var x fetched
+		awaited := ahead[at]
+		awaited.share.awaited()
 		select {
-		case x = <-ahead[at].there:
+		case x = <-awaited.there:
+			awaited.share.end() // the block in hand is beside the budget
 			delete(ahead, at)
 		case <-ctx.Done():
 			return fetched{err: ctx.Err()}
+		}
+		if errors.Is(x.err, errBudget) { // it was ahead then; now it is the next one, which no budget bounds
+			at++
+			continue
 		}
 		absent := errors.Is(x.err, ErrSkipped) || errors.Is(x.err, ErrNotYet)
 		switch {
@@ -310,7 +330,7 @@ func (w *walk) fetchOld(ctx context.Context, at primitives.Height) (d *blockdoc.
 		}
 		d, err = w.Block(ctx, at, true)
 		if err == nil || ctx.Err() != nil || errors.Is(err, ErrSkipped) || errors.Is(err, ErrNotYet) ||
-			errors.Is(err, blockdoc.ErrForm) || errors.As(err, new(*blockdoc.MismatchError)) {
+			errors.Is(err, blockdoc.ErrForm) || errors.Is(err, errBudget) || errors.As(err, new(*blockdoc.MismatchError)) {
 			break
 		}
 		if w.missed != nil {

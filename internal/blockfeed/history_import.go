@@ -82,8 +82,9 @@ type ImportLog interface {
 // it fetches at the same time, in processor time and in disk space. Methods other than Run are safe for
 // concurrent use.
 type Import struct {
-	o    ImportOptions
-	pace *pacer
+	o      ImportOptions
+	pace   *pacer
+	budget *fetchBudget
 
 	failures int       // runs since the last block that ended because the feed did not deliver one
 	refused  int       // runs since the last block that ended because the feed contradicts the chain
@@ -107,6 +108,7 @@ type ImportStatus struct {
 	// First is the lowest height that will be imported, and Next the height of the next block.
 	First, Next primitives.Height
 	Check       HistoryCheck
+	FetchBytes  int64         // replies of the feed that are held for blocks ahead of the next one
 	Errors      uint64        // failed attempts since the start
 	Left        time.Duration // estimate; negative: unknown
 }
@@ -139,7 +141,7 @@ const (
 
 // NewImport returns a job that has not begun.
 func NewImport(o ImportOptions) *Import {
-	m := &Import{o: o, pace: newPacer(o.Percent)}
+	m := &Import{o: o, pace: newPacer(o.Percent), budget: &fetchBudget{limit: maxFetchBytes}}
 	m.status = ImportStatus{State: ImportWaiting, Source: o.Source.Name(), First: o.First, Left: -1}
 	return m
 }
@@ -149,7 +151,7 @@ func (m *Import) Status() ImportStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.status
-	s.Stats = m.o.Store.Stats()
+	s.Stats, s.FetchBytes = m.o.Store.Stats(), m.budget.Held()
 	s.Left = -1
 	if done := float64(m.from) - float64(s.Next); s.State == ImportRunning && !m.since.IsZero() && done > 0 {
 		s.Left = time.Duration(float64(time.Since(m.since)) / done * float64(s.Next-min(s.Next, s.First)+1))
@@ -169,7 +171,7 @@ func (m *Import) Run(ctx context.Context) time.Duration {
 			panic(p)
 		}
 	}()
-	w := walk{Source: m.o.Source, to: m.o.First, genesis: m.o.Genesis, fetches: m.o.Fetches, pace: m.pace, missed: m.missed}
+	w := walk{Source: m.o.Source, to: m.o.First, genesis: m.o.Genesis, fetches: m.o.Fetches, pace: m.pace, budget: m.budget, missed: m.missed}
 	var err error
 	if w.at, err = m.place(); err == nil {
 		err = m.room()

@@ -96,7 +96,7 @@ func do(c *http.Client, r *http.Request) ([]byte, int, error) {
 		return nil, 0, err
 	}
 	defer func() { _ = a.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(a.Body, maxReply+1))
+	body, err := io.ReadAll(io.LimitReader(counted(r.Context(), a.Body), maxReply+1))
 	if err == nil && len(body) > maxReply {
 		err = fmt.Errorf("blockfeed: the reply has more than %d bytes, the limit", maxReply)
 	}

@@ -138,6 +138,7 @@ func (h *Daemon) historyMetrics(b []byte) []byte {
 		left = -1
 	}
 	gauge("troupe_history_seconds_left", "Estimated time until the import is done; -1: unknown", left)
+	gauge("troupe_history_fetch_bytes", "Replies of the feed that are held for blocks ahead of the next one", float64(m.FetchBytes))
 	gauge("troupe_history_outcomes", "Outcomes of imported blocks that the chain proves", float64(m.Check.Outcomes))
 	gauge("troupe_history_unproven_outcomes", "Outcomes of imported blocks that the chain does not prove", float64(m.Check.Unproven))
 	b = appendMetric(b, "counter", "troupe_history_errors", "Attempts to import that failed since the start", float64(m.Errors))
