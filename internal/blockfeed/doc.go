@@ -9,8 +9,8 @@
 //	state   the next height and the strikes of each feed; code and block hashes that complete
 //	        transactions
 //	units   heights, milliseconds where the name says so
-//	bound   maxReply bytes a reply, maxFetchBytes of an import's replies ahead of the next block, maxAhead blocks above the tip, maxCodeBytes of code, maxHashes
-//	        hashes of blocks
+//	bound   maxReply bytes a reply, maxFetchBytes of an import's replies ahead of the next block,
+//	        maxAhead blocks above the tip, maxCodeBytes of code, maxHashes hashes of blocks
 //	errors  a feed that fails is retried with a pause that doubles; a feed that sends invalid data
 //	        gets a strike; no error ends the node
 //	source  our own; the layouts are neardata's (github.com/fastnear/neardata-server) and
