@@ -238,7 +238,6 @@ func TestInvalidReplicaKeysAreRefused(t *testing.T) {
 		`{"troupe":{"jetstream":{"listen":"nats"}}}`:                                            "troupe.jetstream.listen",
 		`{"troupe":{"jetstream":{"url":"http://127.0.0.1:4222"}}}`:                              "troupe.jetstream.url",
 		`{"troupe":{"jetstream":{"max_bytes":1}}}`:                                              "troupe.jetstream.max_bytes",
-		`{"troupe":{"history":{"source":"lake:/x"}}}`:                                           "troupe.history.source",
 		`{"troupe":{"replica":{"of":"127.0.0.1:4222"}}}`:                                        "troupe.replica.of",
 		`{"troupe":{"replica":{"of":"nats://a:1,nats://"}}}`:                                    "troupe.replica.of",
 		`{"troupe":{"replica":{"writer_key":"AKeZ"}}}`:                                          "troupe.replica.writer_key",
