@@ -352,7 +352,8 @@ func (a *arrival) compare(ctx context.Context, n *child) error {
 				Storage uint64 `json:"storage_usage"`
 			}
 			begun := time.Now()
-			if err := c.Call(ctx, "query", map[string]string{"request_type": "view_account", "finality": "final", "account_id": string(id)}, &account); err != nil {
+			if err := c.Call(ctx, "query", map[string]string{"request_type": "view_account", "finality": "final",
+				"account_id": string(id)}, &account); err != nil {
 				return fmt.Errorf("view_account %s: %w", id, err)
 			}
 			took[i] = append(took[i], time.Since(begun).Seconds())

@@ -51,7 +51,8 @@ type counts struct {
 }
 
 func newFollower(p *plan) *follower {
-	f := &follower{plan: p, sent: make([]int64, len(p.from)), open: make([]int32, len(p.from)), blocks: make(chan observed, 1024), receipts: map[primitives.Hash]int32{}, executed: map[primitives.Height][]int32{}}
+	f := &follower{plan: p, sent: make([]int64, len(p.from)), open: make([]int32, len(p.from)),
+		blocks: make(chan observed, 1024), receipts: map[primitives.Hash]int32{}, executed: map[primitives.Height][]int32{}}
 	f.cond = sync.NewCond(&f.mu)
 	return f
 }
@@ -182,7 +183,8 @@ func (f *follower) room(enough func() bool) {
 }
 
 func (f *follower) counts() counts {
-	return counts{at: time.Now(), included: f.included.Load(), final: f.final.Load(), blocks: f.made.Load(), chunks: f.busy.Load(), failed: f.failed.Load()}
+	return counts{at: time.Now(), included: f.included.Load(), final: f.final.Load(), blocks: f.made.Load(),
+		chunks: f.busy.Load(), failed: f.failed.Load()}
 }
 
 // measure starts the measured time if on is true. If on is false, measure ends the measured time.

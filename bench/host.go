@@ -124,7 +124,8 @@ func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err 
 		put(&genesis.AccessKeyRecord{AccountID: account.AccountID, PublicKey: n.keys[i].PublicKey().Handle()})
 	}
 	if contracts {
-		for _, t := range []*token{newToken(n.token(), n.accounts, accountBalance), newPlain(n.plain(), accountBalance), newHog(n.hog(), accountBalance)} {
+		for _, t := range []*token{newToken(n.token(), n.accounts, accountBalance), newPlain(n.plain(), accountBalance),
+			newHog(n.hog(), accountBalance)} {
 			put(&genesis.AccountRecord{AccountID: t.id, Account: t.account})
 			put(&genesis.ContractRecord{AccountID: t.id, Code: t.code})
 			for _, d := range t.data {

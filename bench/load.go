@@ -246,17 +246,19 @@ func openRPC(ctx context.Context, o *LoadOptions, w load.Workload) (*loaded, err
 // openChain connects to a chain by the URL of a node. close stops the processes that were started
 // for that chain.
 func openChain(ctx context.Context, o *LoadOptions, w load.Workload, s load.Subject, close func() error) (*loaded, error) {
-	c, err := load.OpenChain(ctx, load.ChainOptions{URL: o.URL, Funder: o.KeyFile, Workload: w, Accounts: o.Accounts, Fund: o.Fund, Connections: o.Connections,
+	c, err := load.OpenChain(ctx, load.ChainOptions{URL: o.URL, Funder: o.KeyFile, Workload: w, Accounts: o.Accounts,
+		Fund: o.Fund, Connections: o.Connections,
 		Until: o.Until, Timeout: o.Timeout, Progress: o.Progress})
 	if err != nil {
 		return nil, errors.Join(err, close())
 	}
 	s.ChainID, s.Version, s.Protocol = c.Status.ChainID, c.Status.Version.Version+" "+c.Status.Version.Build, c.Status.Protocol
-	l := &loaded{Target: c, subject: s, close: func() error { c.Close(); return close() }, stats: func(ctx context.Context) (int, primitives.Height, bool) {
-		n, counts := c.Included()
-		h, err := c.Height(ctx)
-		return n, h, counts && err == nil
-	}}
+	l := &loaded{Target: c, subject: s, close: func() error { c.Close(); return close() },
+		stats: func(ctx context.Context) (int, primitives.Height, bool) {
+			n, counts := c.Included()
+			h, err := c.Height(ctx)
+			return n, h, counts && err == nil
+		}}
 	if o.Target == "cluster" {
 		l.heights = c.Heights
 	}

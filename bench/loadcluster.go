@@ -37,7 +37,8 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 	if err != nil {
 		return nil, err
 	}
-	lo := home.LocalnetOptions{Dir: dir, Prefix: "node", Shards: o.Shards, Validators: o.Nodes, TrackedShards: "all", EpochLength: clusterEpoch, Now: time.Now, Random: rand.Reader, Free: home.PortFree}
+	lo := home.LocalnetOptions{Dir: dir, Prefix: "node", Shards: o.Shards, Validators: o.Nodes, TrackedShards: "all",
+		EpochLength: clusterEpoch, Now: time.Now, Random: rand.Reader, Free: home.PortFree}
 	if o.Transport == Bridge {
 		lo.NonValidators = 1
 	}
@@ -48,8 +49,9 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 	}
 	var nodes []localnet.Node
 	for _, n := range made.Nodes {
-		nodes = append(nodes, localnet.Node{Spec: localnet.Spec{Name: n.Name, Role: string(n.Role), Tracks: n.Tracks}, Command: []string{program, "--home", n.Dir, "run"},
-			URL: daemon.URL(n.RPC.String()), Log: filepath.Join(n.Dir, "run.log")})
+		nodes = append(nodes, localnet.Node{Spec: localnet.Spec{Name: n.Name, Role: string(n.Role), Tracks: n.Tracks},
+			Command: []string{program, "--home", n.Dir, "run"},
+			URL:     daemon.URL(n.RPC.String()), Log: filepath.Join(n.Dir, "run.log")})
 	}
 	running, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -68,7 +70,8 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 	if err := awaitBlocks(ctx, o.URL, ended); err != nil {
 		return nil, errors.Join(err, end())
 	}
-	name := fmt.Sprintf("%d validators of %s on this machine, %d shards, all tracked by all, asked at the first, over %s, pace %s", o.Nodes, filepath.Base(program), o.Shards,
+	name := fmt.Sprintf("%d validators of %s on this machine, %d shards, all tracked by all, asked at the first, over "+
+		"%s, pace %s", o.Nodes, filepath.Base(program), o.Shards,
 		cmp.Or(o.Transport, config.Near), cmp.Or(o.Pace, string(config.Delays)))
 	return openChain(ctx, o, w, load.Subject{Kind: "cluster", Name: name}, end)
 }

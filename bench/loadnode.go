@@ -43,7 +43,8 @@ func openNode(o *LoadOptions) (_ *loaded, err error) {
 	case mix.Reads():
 		return nil, errors.New("bench: the workload \"reads\" is measured over HTTP only: use --target rpc")
 	case o.Accounts < 2 || o.Accounts > 10_000_000 || o.Connections < 1 || o.Connections > 1<<16:
-		return nil, fmt.Errorf("bench: there are %d accounts and %d connections, must be 2 to 10,000,000 and 1 to 65,536", o.Accounts, o.Connections)
+		return nil, fmt.Errorf("bench: there are %d accounts and %d connections, must be 2 to 10,000,000 and 1 to 65,536",
+			o.Accounts, o.Connections)
 	}
 	dir, err := os.MkdirTemp(o.Dir, "troupe-bench-*")
 	if err != nil {
@@ -55,7 +56,8 @@ func openNode(o *LoadOptions) (_ *loaded, err error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	end := func() error { return errors.Join(n.stop(), os.RemoveAll(dir)) }
-	t := &nodeTarget{n: n, lanes: min(o.Connections, o.Accounts), mix: mix, until: until, nonces: make([]atomic.Uint64, o.Accounts), free: make(chan int, o.Accounts),
+	t := &nodeTarget{n: n, lanes: min(o.Connections, o.Accounts), mix: mix, until: until,
+		nonces: make([]atomic.Uint64, o.Accounts), free: make(chan int, o.Accounts),
 		limit: func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, o.Timeout)
 		}}
@@ -65,7 +67,8 @@ func openNode(o *LoadOptions) (_ *loaded, err error) {
 	if err := t.settle(o.Shards); err != nil {
 		return nil, errors.Join(err, end())
 	}
-	return &loaded{Target: t, subject: load.Subject{Kind: "node", Name: fmt.Sprintf("in this process, %d accounts, %d shards", o.Accounts, o.Shards), ChainID: n.Engine.Chain().ID},
+	return &loaded{Target: t, subject: load.Subject{Kind: "node",
+		Name: fmt.Sprintf("in this process, %d accounts, %d shards", o.Accounts, o.Shards), ChainID: n.Engine.Chain().ID},
 		notes: []string{"the node and the load share this process and its cores"}, close: end,
 		stats: func(context.Context) (int, primitives.Height, bool) {
 			return int(n.Node.Stats().Transactions), n.Engine.Head().Height(), true
@@ -120,9 +123,11 @@ func (t *nodeTarget) Do(ctx context.Context, _ int, number uint64) error {
 	i := <-t.free // never blocks, because there are as many accounts as workers
 	defer func() { t.free <- i }()
 	n := t.n
-	tx := primitives.Transaction{SignerID: n.name(i), PublicKey: n.keys[i].PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(t.nonces[i].Add(1))}, BlockHash: t.base()}
+	tx := primitives.Transaction{SignerID: n.name(i), PublicKey: n.keys[i].PublicKey(),
+		Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(t.nonces[i].Add(1))}, BlockHash: t.base()}
 	other := func() int { return (i + 1 + int(scatter(number)%uint64(n.accounts-1))) % n.accounts }
-	tx.ReceiverID, tx.Actions = t.mix.Act(number, load.Actors{Sender: i, Token: n.token(), Hog: n.hog(), Near: func() primitives.AccountID { return n.name(other()) },
+	tx.ReceiverID, tx.Actions = t.mix.Act(number, load.Actors{Sender: i, Token: n.token(), Hog: n.hog(),
+		Near: func() primitives.AccountID { return n.name(other()) },
 		Far: func() primitives.AccountID {
 			far := t.far[t.shard[i]]
 			return n.name(far[scatter(number)%uint64(len(far))])

@@ -52,7 +52,8 @@ func openShard(o *LoadOptions) (*loaded, error) {
 		return nil, err
 	}
 	o.Progress(0, "accounts")
-	t := &shardTarget{rng: rand.New(rand.NewPCG(o.Seed, 1)), size: so.most() * 9 / 10, cross: so.Cross, calls: so.Tokens, lanes: o.Connections, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	t := &shardTarget{rng: rand.New(rand.NewPCG(o.Seed, 1)), size: so.most() * 9 / 10, cross: so.Cross, calls: so.Tokens,
+		lanes: o.Connections, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	var err error
 	if t.net, err = newShardNet(&so, t.rng); err != nil {
 		return nil, err
@@ -63,7 +64,8 @@ func openShard(o *LoadOptions) (*loaded, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	t.stop = stop
 	go t.run(ctx)
-	return &loaded{Target: t, subject: load.Subject{Kind: "shard", Name: fmt.Sprintf("executor alone, %d accounts, %d shards, chunks of at most %d", o.Accounts, o.Shards, t.size)},
+	return &loaded{Target: t, subject: load.Subject{Kind: "shard",
+		Name: fmt.Sprintf("executor alone, %d accounts, %d shards, chunks of at most %d", o.Accounts, o.Shards, t.size)},
 		notes: []string{"signatures count as checked, nothing is written to a disk, and chunks follow each other without a pause"},
 		close: func() error { t.stop(); <-t.ended; t.net.close(); return nil },
 		stats: func(context.Context) (int, primitives.Height, bool) {

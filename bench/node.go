@@ -64,7 +64,8 @@ func (o *NodeOptions) check() error {
 	case o.Skew < 0 || o.Skew > 5:
 		return fmt.Errorf("bench: the skew is %v, must be 0 to 5", o.Skew)
 	case o.Batch < 1 || o.Window < o.Batch*o.Senders:
-		return fmt.Errorf("bench: the window is %d, must be at least %d, one batch of %d transfers for each of %d senders", o.Window, o.Batch*o.Senders, o.Batch, o.Senders)
+		return fmt.Errorf("bench: the window is %d, must be at least %d, one batch of %d transfers for each of %d senders",
+			o.Window, o.Batch*o.Senders, o.Batch, o.Senders)
 	case o.Duration <= 0 || o.Warm < 0 || o.Rate < 0:
 		return errors.New("bench: the duration must be positive; warm-up and rate must not be negative")
 	case o.Rate == 0 && o.Signed <= 0:
@@ -134,7 +135,8 @@ func (r *NodeReport) onState(ctx context.Context, o *NodeOptions, p *plan, f *fo
 	if err != nil {
 		return err
 	}
-	signer := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)), first: primitives.Nonce(at.Runs) * runNonces}
+	signer := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)),
+		first: primitives.Nonce(at.Runs) * runNonces}
 	spread(len(signer.keys), func(i int) { signer.keys[i] = keyOf(i) })
 	p.first = signer.first
 	if signer.base, err = genesisOf(o.State); err != nil {

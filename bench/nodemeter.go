@@ -46,7 +46,8 @@ type meter struct {
 const sampling = 10 * time.Millisecond
 
 func startMeter(n *fullNode) *meter {
-	m := &meter{n: n, done: make(chan struct{}), max: map[string]int64{}, store: n.Engine.Store().Stats(), disk: written(), pauses: gcPauses(), actors: n.Node.Meter()}
+	m := &meter{n: n, done: make(chan struct{}), max: map[string]int64{}, store: n.Engine.Store().Stats(), disk: written(),
+		pauses: gcPauses(), actors: n.Node.Meter()}
 	runtime.ReadMemStats(&m.mem)
 	m.start, m.cpu = time.Now(), cpuTime()
 	m.wg.Go(m.sample)
@@ -97,7 +98,8 @@ func (m *meter) stop(r *NodeResult) {
 	for _, a := range m.n.Node.Meter() {
 		b := before[a.Title()]
 		r.Actors = append(r.Actors, ActorResult{Name: a.Title(), Messages: a.Messages - b.Messages, MailboxMax: m.max[a.Title()],
-			BusyShare: (a.Busy - b.Busy).Seconds() / took.Seconds(), WaitedSeconds: a.Waited.Within(0.99).Seconds(), HandledSeconds: a.Handled.Within(0.99).Seconds()})
+			BusyShare: (a.Busy - b.Busy).Seconds() / took.Seconds(), WaitedSeconds: a.Waited.Within(0.99).Seconds(),
+			HandledSeconds: a.Handled.Within(0.99).Seconds()})
 	}
 }
 

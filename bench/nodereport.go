@@ -137,23 +137,28 @@ func (r *NodeReport) WriteText(w io.Writer) error {
 		{},
 		{"transfers", fmt.Sprintf("%.0f/s accepted, %.0f/s included, %.0f/s FINAL in %.1f s; %d refused, %d outcomes failed",
 			x.AcceptedPerSecond, x.IncludedPerSecond, x.FinalPerSecond, x.Seconds, x.Refused, x.Failed)},
-		{"", fmt.Sprintf("%.0f %% of the target's %.0f/s for a machine like this (15,000/s where sha256 takes 0.44 us and a verify 45 us)", s.OfTarget*100, s.Target)},
+		{"", fmt.Sprintf("%.0f %% of the target's %.0f/s for a machine like this (15,000/s where sha256 takes 0.44 us and "+
+			"a verify 45 us)", s.OfTarget*100, s.Target)},
 		{"", fmt.Sprintf("%.0f/s of processor time on %d cores: %.0f %% of the target (%.1f s of processor, load included)",
 			x.PerCPUSecond*float64(r.Machine.Cores), r.Machine.Cores, s.OfTargetCPU*100, x.CPUSeconds)},
-		{"", fmt.Sprintf("one takes %.1f us of processor: %.2f verifies, %.0f sha256 of 64 B; %.0f %% of the verify rate, %.1f %% of the empty HTTP rate",
+		{"", fmt.Sprintf("one takes %.1f us of processor: %.2f verifies, %.0f sha256 of 64 B; %.0f %% of the verify rate, "+
+			"%.1f %% of the empty HTTP rate",
 			1e6/max(x.PerCPUSecond, 1e-9), s.VerifiesPerTransfer, s.HashesPerTransfer, s.OfVerifies*100, s.OfHTTP*100)},
 		{"blocks", fmt.Sprintf("%.1f/s, %.1f %% of the fsync rate; %.0f transfers a chunk", x.BlocksPerSecond, s.OfFsync*100, x.PerChunk)},
 		{"latency", fmt.Sprintf("to a block p50 %.1f ms, p99 %.1f ms; to FINAL p50 %.1f ms, p99 %.1f ms",
 			x.IncludedP50*1e3, x.IncludedP99*1e3, x.FinalP50*1e3, x.FinalP99*1e3)},
-		{"disk", fmt.Sprintf("%.0f bytes written a transfer (log %.0f, index with compactions %.0f; by the system's count %.0f), at most %d wanted",
+		{"disk", fmt.Sprintf("%.0f bytes written a transfer (log %.0f, index with compactions %.0f; by the system's count "+
+			"%.0f), at most %d wanted",
 			x.BytesPer, per(x.LogBytes, x.Final), per(x.IndexBytes, x.Final), per(x.DiskBytes, x.Final), targetBytes)},
 		{"memory", fmt.Sprintf("%d MiB resident, %d MiB of them the load's own; %.0f allocations and %.0f bytes a transfer",
 			x.ResidentBytes>>20, x.LoadBytes>>20, x.AllocsPer, x.AllocatedPer)},
-		{"gc", fmt.Sprintf("%d collections, pauses p99 %.2f ms, longest %.2f ms, %.1f ms in all", x.Collections, x.GCPauseP99*1e3, x.GCPauseMax*1e3, x.GCPauseTotal*1e3)},
+		{"gc", fmt.Sprintf("%d collections, pauses p99 %.2f ms, longest %.2f ms, %.1f ms in all", x.Collections,
+			x.GCPauseP99*1e3, x.GCPauseMax*1e3, x.GCPauseTotal*1e3)},
 	}...)
 	for _, a := range x.Actors {
-		lines = append(lines, [2]string{"actor", fmt.Sprintf("%-14s %8d messages, %5.1f %% busy, mailbox at most %d; of 100, 99 waited %.2f ms and took %.2f at most",
-			a.Name, a.Messages, a.BusyShare*100, a.MailboxMax, a.WaitedSeconds*1e3, a.HandledSeconds*1e3)})
+		lines = append(lines, [2]string{"actor",
+			fmt.Sprintf("%-14s %8d messages, %5.1f %% busy, mailbox at most %d; of 100, 99 waited %.2f ms and took %.2f at most",
+				a.Name, a.Messages, a.BusyShare*100, a.MailboxMax, a.WaitedSeconds*1e3, a.HandledSeconds*1e3)})
 	}
 	if x.Refusal != "" {
 		lines = append(lines, [2]string{"refused", x.Refusal})

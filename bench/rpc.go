@@ -263,7 +263,8 @@ func (l *rpcLoad) take(lane int) *primitives.SignedTransaction {
 // total rate of all connections; 0: each connection sends as fast as it gets replies. With a rate,
 // the latency is measured from the due time of a request. The arguments of do are the connection,
 // the connection's number, and a counter.
-func (l *rpcLoad) all(ctx context.Context, connections int, rate float64, r *RPCResult, do func(c *client, lane int, i uint64) (more bool, err error)) error {
+func (l *rpcLoad) all(ctx context.Context, connections int, rate float64, r *RPCResult,
+	do func(c *client, lane int, i uint64) (more bool, err error)) error {
 	took := make([][]int64, connections)
 	errs := make([]error, connections)
 	var failed atomic.Bool

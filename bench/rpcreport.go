@@ -82,14 +82,16 @@ func (r *RPCReport) WriteText(w io.Writer) error {
 		where = r.Options.URL
 	}
 	lines := append(r.Machine.lines(r.Commit, &r.Limits),
-		[2]string{"load", fmt.Sprintf("%s; %v a scenario, %g transfers/s in the background", where, r.Options.Duration, r.Options.Background)}, [2]string{})
+		[2]string{"load", fmt.Sprintf("%s; %v a scenario, %g transfers/s in the background", where, r.Options.Duration,
+			r.Options.Background)}, [2]string{})
 	for i := range r.Results {
 		x := &r.Results[i]
 		text := fmt.Sprintf("%8.0f/s at %d connections", x.PerSecond, x.Connections)
 		if x.Target > 0 {
 			text += fmt.Sprintf(", %.0f %% of the target's %.0f/s", x.OfTarget*100, x.Target)
 		}
-		lines = append(lines, [2]string{x.Scenario, text + fmt.Sprintf(", %.0f %% of the empty HTTP rate; %.1f blocks/s meanwhile", x.OfHTTP*100, x.BlocksPerSecond)})
+		lines = append(lines, [2]string{x.Scenario,
+			text + fmt.Sprintf(", %.0f %% of the empty HTTP rate; %.1f blocks/s meanwhile", x.OfHTTP*100, x.BlocksPerSecond)})
 		text = fmt.Sprintf("         p50 %.2f ms, p99 %.2f ms, longest %.1f ms", x.P50*1e3, x.P99*1e3, x.Max*1e3)
 		switch {
 		case x.TargetP50 > 0:
@@ -97,9 +99,12 @@ func (r *RPCReport) WriteText(w io.Writer) error {
 		case x.TargetP99 > 0:
 			text += fmt.Sprintf(" (target of p99 %g ms)", x.TargetP99*1e3)
 		}
-		lines = append(lines, [2]string{"", text + fmt.Sprintf("; %.1f us of processor a request, load included", x.CPUSeconds/max(float64(x.Requests), 1)*1e6)})
+		lines = append(lines, [2]string{"", text + fmt.Sprintf("; %.1f us of processor a request, load included",
+			x.CPUSeconds/max(float64(x.Requests), 1)*1e6)})
 		if x.Included > 0 {
-			lines = append(lines, [2]string{"", fmt.Sprintf("         %d of %d in blocks: %.0f/s from the first request to the last block", x.Included, x.Requests, x.IncludedPerSecond)})
+			lines = append(lines, [2]string{"",
+				fmt.Sprintf("         %d of %d in blocks: %.0f/s from the first request to the last block", x.Included, x.Requests,
+					x.IncludedPerSecond)})
 		}
 	}
 	return writeLines(w, lines)

@@ -90,7 +90,8 @@ func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
 	if o.Dir == "" {
 		o.Dir = os.TempDir()
 	}
-	r := &ShardReport{Command: "bench shard", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}
+	r := &ShardReport{Command: "bench shard", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit,
+		Machine: ThisMachine(), Options: o}
 	run := &shardRun{o: &o, rng: rand.New(rand.NewPCG(o.Seed, 1)), size: o.Batch, r: &r.Result}
 	if o.Cores > 1 {
 		run.par = workload.Goroutines

@@ -57,7 +57,8 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 		return nil, err
 	}
 	n := &shardNet{
-		cfg: parameters.MustGet(parameters.Release(parameters.Newest(primitives.NumberingRelease))), layout: layout, height: 100, price: primitives.Yocto(100_000_000),
+		cfg: parameters.MustGet(parameters.Release(parameters.Newest(primitives.NumberingRelease))), layout: layout,
+		height: 100, price: primitives.Yocto(100_000_000),
 		limit: chunkGasLimit, shards: make([]shard, o.Shards),
 		keys: []primitives.PublicKey{primitives.SecretKeyFromSeed(primitives.ED25519, "bench").PublicKey()},
 	}
@@ -114,7 +115,8 @@ func (n *shardNet) onState(o *ShardOptions, rng *rand.Rand) (err error) {
 	for _, key := range n.node.keys {
 		n.keys = append(n.keys, key.PublicKey())
 	}
-	n.shards[0] = shard{root: n.node.Engine.Head().Root(0).Retain(), zipf: workload.NewZipf(rng, o.Accounts, o.Skew), incoming: make([][]*primitives.Receipt, 1)}
+	n.shards[0] = shard{root: n.node.Engine.Head().Root(0).Retain(), zipf: workload.NewZipf(rng, o.Accounts, o.Skew),
+		incoming: make([][]*primitives.Receipt, 1)}
 	return nil
 }
 

@@ -151,16 +151,24 @@ func (r *ShardReport) WriteText(w io.Writer) error {
 	x, l, s, m, o := &r.Result, &r.Limits, &r.Shares, &r.Machine, &r.Options
 	lines := append(m.lines(r.Commit, l), [][2]string{
 		{"", "limits but fsync and HTTP are of processor time, as are the shares of them; others' work on the machine slows that down too"},
-		{"load", fmt.Sprintf("%d accounts in %d shards, Zipf %g, %.0f %% to other shards, on %d core(s), seed %d", o.Accounts, o.Shards, o.Skew, o.Cross*100, o.Cores, o.Seed)},
-		{o.what(), fmt.Sprintf("%.0f/s by the clock, %.0f/s of processor time (%d in %.2f s, %.2f s of processor)", x.PerSecond, x.PerCPUSecond, x.Transfers, x.Seconds, x.CPUSeconds)},
-		{"", fmt.Sprintf("%.0f %% of the target's %.0f/s for a machine like this (%.0f/s where sha256 takes 0.44 us and a verify 45 us)", s.OfTarget*100, s.Target, o.target())},
-		{"", fmt.Sprintf("one takes as long as %.1f sha256 of 64 B, %.2f verifies, or %.0f random reads; %.0f %% of the verify rate of a core, %.0f %% of the empty HTTP rate",
+		{"load", fmt.Sprintf("%d accounts in %d shards, Zipf %g, %.0f %% to other shards, on %d core(s), seed %d", o.Accounts,
+			o.Shards, o.Skew, o.Cross*100, o.Cores, o.Seed)},
+		{o.what(), fmt.Sprintf("%.0f/s by the clock, %.0f/s of processor time (%d in %.2f s, %.2f s of processor)",
+			x.PerSecond, x.PerCPUSecond, x.Transfers, x.Seconds, x.CPUSeconds)},
+		{"", fmt.Sprintf("%.0f %% of the target's %.0f/s for a machine like this (%.0f/s where sha256 takes 0.44 us and a "+
+			"verify 45 us)", s.OfTarget*100, s.Target, o.target())},
+		{"", fmt.Sprintf("one takes as long as %.1f sha256 of 64 B, %.2f verifies, or %.0f random reads; %.0f %% of the "+
+			"verify rate of a core, %.0f %% of the empty HTTP rate",
 			s.HashesPerTransfer, s.VerifiesPerTransfer, s.ReadsPerTransfer, s.OfVerifies*100, s.OfHTTP*100)},
-		{"blocks", fmt.Sprintf("%.1f/s, %.1f %% of the fsync rate; %d measured, %d of them with receipts that had to wait", x.BlocksPerSecond, s.OfFsync*100, x.Blocks, x.WaitingBlocks)},
-		{"chunks", fmt.Sprintf("%.0f %s, %.0f TGas, %.2f MB of recorded state each", x.PerChunk, o.what(), x.GasPerChunk/1e12, x.RecordedPerChunk/1e6)},
+		{"blocks", fmt.Sprintf("%.1f/s, %.1f %% of the fsync rate; %d measured, %d of them with receipts that had to wait",
+			x.BlocksPerSecond, s.OfFsync*100, x.Blocks, x.WaitingBlocks)},
+		{"chunks", fmt.Sprintf("%.0f %s, %.0f TGas, %.2f MB of recorded state each", x.PerChunk, o.what(), x.GasPerChunk/1e12,
+			x.RecordedPerChunk/1e6)},
 		{"outcomes", fmt.Sprintf("%d, %d failed; %d receipts run in parallel", x.Outcomes, x.Failed, x.RanInParallel)},
-		{"memory", fmt.Sprintf("%.1f allocations and %.0f bytes a transfer; trie arenas %d MiB, %d MiB in use", x.AllocsPer, x.AllocatedPer, x.ArenaBytes>>20, x.ArenaInUse>>20)},
-		{"loads", fmt.Sprintf("%.1f us of processor a transfer before its block, not in the figures above", x.LoadCPUSeconds/max(float64(x.Transfers), 1)*1e6)},
+		{"memory", fmt.Sprintf("%.1f allocations and %.0f bytes a transfer; trie arenas %d MiB, %d MiB in use", x.AllocsPer,
+			x.AllocatedPer, x.ArenaBytes>>20, x.ArenaInUse>>20)},
+		{"loads", fmt.Sprintf("%.1f us of processor a transfer before its block, not in the figures above",
+			x.LoadCPUSeconds/max(float64(x.Transfers), 1)*1e6)},
 		{"setup", (time.Duration(x.SetupSeconds*1000) * time.Millisecond).String()},
 	}...)
 	if o.State == "" {

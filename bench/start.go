@@ -71,7 +71,8 @@ func RunStart(ctx context.Context, o StartOptions) (*StartReport, error) {
 	if o.Progress == nil {
 		o.Progress = func(float64, string) {}
 	}
-	r := &StartReport{Command: "bench start", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}
+	r := &StartReport{Command: "bench start", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit,
+		Machine: ThisMachine(), Options: o}
 	o.Progress(0, "machine limits")
 	var err error
 	if r.Limits, err = MeasureLimits(o.Dir); err != nil {
@@ -217,8 +218,10 @@ func (r *StartReport) WriteText(w io.Writer) error {
 	ms := func(s float64) string { return fmt.Sprintf("%.1f ms", s*1e3) }
 	return writeLines(w, append(r.Machine.lines(r.Commit, &r.Limits), [][2]string{
 		{"load", fmt.Sprintf("%s, %d times, each in a new folder; medians", r.Options.Binary, r.Options.Times)}, {},
-		{"start", fmt.Sprintf("init and run to the first 200 on /status %s, at worst %s (target %s)", ms(x.TotalSeconds), ms(x.WorstSeconds), ms(targetStart))},
-		{"", fmt.Sprintf("init %s, run %s; a process that does nothing takes %s; %.0f ms of processor in all", ms(x.InitSeconds), ms(x.RunSeconds), ms(x.ProcessSeconds), x.CPUSeconds*1e3)},
+		{"start", fmt.Sprintf("init and run to the first 200 on /status %s, at worst %s (target %s)", ms(x.TotalSeconds),
+			ms(x.WorstSeconds), ms(targetStart))},
+		{"", fmt.Sprintf("init %s, run %s; a process that does nothing takes %s; %.0f ms of processor in all",
+			ms(x.InitSeconds), ms(x.RunSeconds), ms(x.ProcessSeconds), x.CPUSeconds*1e3)},
 		{"restart", fmt.Sprintf("run on the same folder again, to the first 200: %s", ms(x.AgainSeconds))},
 		{"idle", fmt.Sprintf("%.1f MiB resident after %v (target %d MiB)", float64(x.IdleBytes)/(1<<20), r.Options.Idle, targetIdle>>20)},
 		{"stop", fmt.Sprintf("%s from SIGTERM to the end", ms(x.StopSeconds))},

@@ -124,7 +124,8 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	if err := os.Mkdir(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	r := &StateReport{Command: "bench state", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}
+	r := &StateReport{Command: "bench state", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit,
+		Machine: ThisMachine(), Options: o}
 	defer debug.SetGCPercent(debug.SetGCPercent(daemon.GCPercent))
 	at := storedState{Accounts: o.Accounts, Values: o.Values, ValueBytes: o.ValueBytes, Seed: o.Seed}
 	start, cpu := time.Now(), cpuTime()
@@ -227,7 +228,8 @@ func writeNodeKey(path string) error {
 
 // openState runs the node of a stored state.
 func openState(dir string, at *storedState, memory uint64, rpc string, o daemon.Options) (*fullNode, error) {
-	n := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)), first: primitives.Nonce(at.Runs) * runNonces}
+	n := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)),
+		first: primitives.Nonce(at.Runs) * runNonces}
 	spread(len(n.keys), func(i int) { n.keys[i] = keyOf(i) })
 	h, err := home.Load(dir)
 	if err != nil {
@@ -362,7 +364,9 @@ func (r *StateReport) WriteJSON(w io.Writer) error {
 // WriteText writes the report as text.
 func (r *StateReport) WriteText(w io.Writer) error {
 	x := &r.Result
-	_, err := fmt.Fprintf(w, "%s\n%d accounts with a key each and %d contract storage entries in %s: %.0f accounts/s, %.1f s, of processor time %.1f s\nstate %.2f GB as nearcore counts it, %.2f GB on disk, resident at the end %.2f GB\na value of an account drawn uniformly %.1f us of processor, the index's own look for its row %.1f us\n",
-		r.Time, r.Options.Accounts, r.Options.Values, r.Options.Dir, x.AccountsPerSecond, x.Seconds, x.CPUSeconds, float64(x.StateBytes)/1e9, float64(x.DiskBytes)/1e9, float64(x.ResidentBytes)/1e9, x.ValueMicros, x.LookUpMicros)
+	_, err := fmt.Fprintf(w, "%s\n%d accounts with a key each and %d contract storage entries in %s: %.0f accounts/s, "+
+		"%.1f s, of processor time %.1f s\nstate %.2f GB as nearcore counts it, %.2f GB on disk, resident at the end %.2f GB\na value of an account drawn uniformly %.1f us of processor, the index's own look for its row %.1f us\n",
+		r.Time, r.Options.Accounts, r.Options.Values, r.Options.Dir, x.AccountsPerSecond, x.Seconds, x.CPUSeconds,
+		float64(x.StateBytes)/1e9, float64(x.DiskBytes)/1e9, float64(x.ResidentBytes)/1e9, x.ValueMicros, x.LookUpMicros)
 	return errors.Join(err)
 }

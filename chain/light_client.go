@@ -82,7 +82,8 @@ type LightClientHead struct {
 func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
 	if b.InnerLite.Height <= l.Lite.Height {
-		return nil, fmt.Errorf("chain: the height of the light client block is %d, must be above %d, the height of the last one", b.InnerLite.Height, l.Lite.Height)
+		return nil, fmt.Errorf("chain: the height of the light client block is %d, must be above %d, the height of the "+
+			"last one", b.InnerLite.Height, l.Lite.Height)
 	}
 	bps := l.BPs
 	switch b.InnerLite.EpochID {
@@ -113,7 +114,8 @@ func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
 		have = have.SaturatingAdd(bp.Stake)
 	}
 	if have.Cmp(twoThirds(total)) <= 0 {
-		return nil, fmt.Errorf("chain: the light client block is signed by validators with %s of %s yoctoNEAR of stake, needs more than two thirds", have, total)
+		return nil, fmt.Errorf("chain: the light client block is signed by validators with %s of %s yoctoNEAR of stake, "+
+			"needs more than two thirds", have, total)
 	}
 	next := &LightClientHead{Lite: b.InnerLite, BPs: bps, NextBPs: l.NextBPs}
 	if b.NextBPs != nil {

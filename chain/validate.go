@@ -225,7 +225,8 @@ func validateFields(h *primitives.BlockHeader, j *ValidationContext) error {
 	case h.Height <= p.Height:
 		return invalidf(InvalidBlockHeight, "height %d on a parent of height %d", h.Height, p.Height)
 	case j.MaxHeight != 0 && h.Height > j.MaxHeight:
-		return invalidf(InvalidBlockHeight, "height %d on a parent of height %d: %w, at most %d is allowed", h.Height, p.Height, ErrHeightAhead, j.MaxHeight)
+		return invalidf(InvalidBlockHeight, "height %d on a parent of height %d: %w, at most %d is allowed", h.Height,
+			p.Height, ErrHeightAhead, j.MaxHeight)
 	case j.Now != 0 && h.Timestamp > j.Now+AcceptableTimeDifference:
 		return InvalidBlockFutureTime
 	case h.EpochID != j.EpochID || h.NextEpochID != j.NextEpochID:

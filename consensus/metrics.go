@@ -27,8 +27,10 @@ var (
 		7e6, 8e6, 9e6, 10e6)
 	byShard = []string{"shard_id"}
 
-	optimisticTime = &metrics.Family{Name: "near_optimistic_block_processing_time", Kind: metrics.Histogram, Per: perSecond, Bounds: delayBounds,
-		Help: "Time taken to process optimistic blocks successfully, from when a block is ready to be processed till when the processing is finished. " +
+	optimisticTime = &metrics.Family{Name: "near_optimistic_block_processing_time", Kind: metrics.Histogram,
+		Per: perSecond, Bounds: delayBounds,
+		Help: "Time taken to process optimistic blocks successfully, from when a block is ready to be processed till when " +
+			"the processing is finished. " +
 			"Measures only the time taken by the successful attempts of block processing",
 	}
 	optimisticReadyGap = &metrics.Family{Name: "near_optimistic_block_readiness_gap", Kind: metrics.Histogram, Per: perSecond,
@@ -38,8 +40,9 @@ var (
 
 	approvalDelay = &metrics.Family{Name: "near_block_approval_delay", Kind: metrics.Histogram, Per: perSecond, Bounds: delayBounds,
 		Help: "How long block with chunks is waiting for approval"}
-	excludedChunks = &metrics.Family{Name: "near_block_producer_excluded_chunks_count", Kind: metrics.Counter, Labels: []string{"shard_id", "reason"},
-		Help: "Number of chunks excluded from the block due to insufficient chunk endorsements"}
+	excludedChunks = &metrics.Family{Name: "near_block_producer_excluded_chunks_count", Kind: metrics.Counter,
+		Labels: []string{"shard_id", "reason"},
+		Help:   "Number of chunks excluded from the block due to insufficient chunk endorsements"}
 	endorsedStake = &metrics.Family{Name: "near_block_producer_endorsed_stake_ratio", Kind: metrics.Histogram, Labels: byShard, Per: perRatio,
 		Bounds: metrics.Linear(0, 0.05, 20), Help: "Ratio (the value is between 0.0 and 1.0) of the endorsed stake for the produced block"}
 	missingEndorsements = &metrics.Family{Name: "near_block_producer_missing_endorsement_count", Kind: metrics.Histogram, Labels: byShard,
@@ -50,7 +53,8 @@ var (
 		Bounds: metrics.Exponential(100_000, 1.2, 32), Help: "Stateless validation compressed state witness size in bytes"}
 	witnessRawSize = &metrics.Family{Name: "near_chunk_state_witness_raw_size", Kind: metrics.Histogram, Labels: byShard,
 		Bounds: metrics.Exponential(100_000, 1.2, 32), Help: "Stateless validation uncompressed (raw) state witness size in bytes"}
-	witnessTransitionSize = &metrics.Family{Name: "near_chunk_state_witness_main_state_transition_size", Kind: metrics.Histogram, Labels: byShard,
+	witnessTransitionSize = &metrics.Family{Name: "near_chunk_state_witness_main_state_transition_size",
+		Kind: metrics.Histogram, Labels: byShard,
 		Bounds: fieldBounds, Help: "Size of ChunkStateWitness::main_state_transition (storage proof needed to execute receipts)"}
 	witnessSourcesSize = &metrics.Family{Name: "near_chunk_state_witness_source_receipt_proofs_size", Kind: metrics.Histogram, Labels: byShard,
 		Bounds: fieldBounds, Help: "Size of ChunkStateWitness::source_receipt_proofs (incoming receipts proofs)"}
@@ -66,10 +70,12 @@ var (
 	}
 	partialCacheSize = &metrics.Family{Name: "near_partial_witness_cache_size", Kind: metrics.Gauge, Labels: byShard,
 		Help: "Total size in bytes of all currently cached witness parts for a given shard"}
-	deploysLastPart = &metrics.Family{Name: "near_partial_contract_deploys_time_to_last_part", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+	deploysLastPart = &metrics.Family{Name: "near_partial_contract_deploys_time_to_last_part", Kind: metrics.Histogram,
+		Labels: byShard, Per: perSecond,
 		Bounds: fineBounds,
 		Help:   "Time taken from receiving first partial contract deploys to receiving enough parts to decode"}
-	codeTime = &metrics.Family{Name: "near_receive_witness_accessed_contract_codes_time", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
+	codeTime = &metrics.Family{Name: "near_receive_witness_accessed_contract_codes_time", Kind: metrics.Histogram,
+		Labels: byShard, Per: perSecond,
 		Bounds: metrics.Linear(0.025, 0.025, 40), Help: "Time it takes to retrieve missing contract codes"}
 	codeDelay = &metrics.Family{Name: "near_witness_accessed_contract_codes_delay", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
 		Bounds: metrics.Linear(0.025, 0.025, 40), Help: "Delay in witness processing caused by waiting for accessed contract codes"}
@@ -78,13 +84,15 @@ var (
 		Help:   "State of the accessed contracts when collected enough parts to decode the witness"}
 	codeAnswerTime = &metrics.Family{Name: "near_process_contract_code_request_time", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
 		Bounds: metrics.Exponential(0.001, 2, 10), Help: "Total time taken to process contract code request from a chunk validator"}
-	witnessRoundtrip = &metrics.Family{Name: "near_chunk_state_witness_network_roundtrip_time", Kind: metrics.Histogram, Labels: []string{"witness_size_bucket"},
-		Per: perSecond, Bounds: fineBounds,
+	witnessRoundtrip = &metrics.Family{Name: "near_chunk_state_witness_network_roundtrip_time", Kind: metrics.Histogram,
+		Labels: []string{"witness_size_bucket"},
+		Per:    perSecond, Bounds: fineBounds,
 		Help: "Time in seconds between sending state witness through the network to chunk producer and receiving the corresponding ack message"}
 	witnessTime = &metrics.Family{Name: "near_chunk_state_witness_validation_time", Kind: metrics.Histogram, Labels: byShard, Per: perSecond,
 		Bounds: metrics.Exponential(0.01, 2, 12), Help: "State witness validation latency in seconds"}
-	witnessFailed = &metrics.Family{Name: "near_chunk_witness_validation_failed_total", Kind: metrics.Counter, Labels: []string{"shard_id", "error"},
-		Help: "Witness validation failure count"}
+	witnessFailed = &metrics.Family{Name: "near_chunk_witness_validation_failed_total", Kind: metrics.Counter,
+		Labels: []string{"shard_id", "error"},
+		Help:   "Witness validation failure count"}
 	orphanWitnesses = &metrics.Family{Name: "near_orphan_chunk_state_witness_total_count", Kind: metrics.Counter, Labels: byShard,
 		Help: "Total number of orphaned chunk state witnesses that were saved for later processing"}
 	orphanPool = &metrics.Family{Name: "near_orphan_chunk_state_witness_pool_size", Kind: metrics.Gauge, Labels: byShard,
@@ -110,7 +118,8 @@ var (
 
 // Families lists the metrics that a Node adds to Counters.Measured.
 func Families() []*metrics.Family {
-	return append([]*metrics.Family{optimisticTime, optimisticReadyGap, optimisticDoneGap, approvalDelay, excludedChunks, endorsedStake, missingEndorsements,
+	return append([]*metrics.Family{optimisticTime, optimisticReadyGap, optimisticDoneGap, approvalDelay, excludedChunks,
+		endorsedStake, missingEndorsements,
 		witnessSize, witnessRawSize, witnessTransitionSize, witnessSourcesSize, witnessEncodeTime, witnessDecodeTime, partialEncodeTime,
 		partialLastPart, partialCacheSize, deploysLastPart, codeTime, codeDelay, codeState, codeAnswerTime, witnessRoundtrip, witnessTime,
 		witnessFailed, orphanWitnesses, orphanPool, orphanBytes}, partTimes[:]...)

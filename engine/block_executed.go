@@ -206,7 +206,8 @@ func (p *BlockImport) Err() error {
 func (j *Job) applyExecuted() error {
 	g := j.executed
 	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {
-		return fmt.Errorf("%w: the record states gas limit %d, expected %d, the gas limit of the chunk", ErrExecutedBlock, g.extra.GasLimit, j.input.GasLimit)
+		return fmt.Errorf("%w: the record states gas limit %d, expected %d, the gas limit of the chunk", ErrExecutedBlock,
+			g.extra.GasLimit, j.input.GasLimit)
 	}
 	before := rootOf(j.input.Trie)
 	r := g.result

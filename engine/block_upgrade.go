@@ -92,7 +92,8 @@ func (s *UpgradeState) voted() error {
 	if f.Decided {
 		enough = "enough"
 	}
-	return fmt.Errorf("%w: %d%% of the stake, most of it for version %d, which is %s (more than %d/%d decide), and this program runs versions up to %d: "+
+	return fmt.Errorf("%w: %d%% of the stake, most of it for version %d, which is %s (more than %d/%d decide), and "+
+		"this program runs versions up to %d: "+
 		"install a newer release before height %d, where that version can begin",
 		ErrUpgradeVoted, f.Percent, f.Version, enough, f.Threshold.Num, f.Threshold.Den, s.Newest, s.NextStart+s.Length)
 }

@@ -451,7 +451,8 @@ func (c *patchCheck) postponed(r *primitives.Receipt) error {
 		c.waiting[of] = true
 	}
 	if !may {
-		return refused("a postponed receipt must wait for inputs that have not arrived, for each input once, and for none that another receipt waits for")
+		return refused("a postponed receipt must wait for inputs that have not arrived, for each input once, and for none " +
+			"that another receipt waits for")
 	}
 	return nil
 }

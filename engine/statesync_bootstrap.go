@@ -144,7 +144,8 @@ func (a *BootstrapSync) walk(put func(*storage.Block) error) error {
 
 // next checks the i-th block and makes its record. tree has the blocks before it, and final their
 // heights.
-func (w *bootstrapWalk) next(b *primitives.Block, i int, tree *primitives.PartialMerkleTree, final map[primitives.Hash]primitives.Height) error {
+func (w *bootstrapWalk) next(b *primitives.Block, i int, tree *primitives.PartialMerkleTree,
+	final map[primitives.Hash]primitives.Height) error {
 	h := b.Header
 	entry := &BlockNode{Block: b, Hash: b.Hash(), Tree: tree.Clone(), finalHeight: w.o.Chain.Height}
 	switch {

@@ -189,7 +189,8 @@ func (v *WitnessChecker) checkForm(w *primitives.ChunkStateWitness) (*span, []*p
 		return nil, nil, bad("the receipts in the witness hash to %v, but the witness states hash %v", got, w.AppliedReceipts)
 	}
 	if root := chain.TxRoot(w.Transactions); root != s.last.Block.Body.Chunks[s.index].TxRoot {
-		return nil, nil, bad("the transactions in the witness have root %v, expected %v as in the previous chunk's header", root, s.last.Block.Body.Chunks[s.index].TxRoot)
+		return nil, nil, bad("the transactions in the witness have root %v, expected %v as in the previous chunk's header",
+			root, s.last.Block.Body.Chunks[s.index].TxRoot)
 	}
 	return s, receipts, nil
 }

@@ -146,7 +146,8 @@ func named(what, text string, names []string) (int, error) {
 }
 
 func (c *Config) query() *stream.Query {
-	return &stream.Query{Finality: finalityRefs[c.Finality], After: c.SyncMode.after, From: c.SyncMode.from, Shards: c.Shards, Synced: c.StreamingMode == WaitForFullSync}
+	return &stream.Query{Finality: finalityRefs[c.Finality], After: c.SyncMode.after, From: c.SyncMode.from,
+		Shards: c.Shards, Synced: c.StreamingMode == WaitForFullSync}
 }
 
 // BlockHeader has the header fields of a message that most consumers need.

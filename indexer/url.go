@@ -171,7 +171,8 @@ func dial(ctx context.Context, base *url.URL, secure bool, q *stream.Query) (_ *
 	if err != nil {
 		return nil, err
 	}
-	if f.at = *after; q.After == nil && q.From == nil { // the subscription starts after the last block, but this block must be the first message
+	// the subscription starts after the last block, but this block must be the first message
+	if f.at = *after; q.After == nil && q.From == nil {
 		if _, err = f.restart(q); err != nil {
 			return nil, err
 		}
@@ -307,7 +308,8 @@ func quick(b []byte) *stream.Message {
 	const head, body, tail = `,"cursor":`, `,"message":`, "}}"
 	i := bytes.Index(b[:min(len(b), 200)], []byte(head))
 	k := bytes.Index(b[:min(len(b), 400)], []byte(body))
-	if !bytes.HasPrefix(b, []byte(`{"jsonrpc":"2.0","method":"subscription","params":{"subscription":"`)) || i < 0 || k < i || !bytes.HasSuffix(b, []byte("]}"+tail)) {
+	if !bytes.HasPrefix(b, []byte(`{"jsonrpc":"2.0","method":"subscription","params":{"subscription":"`)) || i < 0 ||
+		k < i || !bytes.HasSuffix(b, []byte("]}"+tail)) {
 		return nil
 	}
 	var at stream.Cursor

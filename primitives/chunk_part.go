@@ -118,7 +118,8 @@ type ChunkForward struct {
 // NewChunkForward returns a message that forwards parts of a chunk.
 func NewChunkForward(h *ChunkHeader, parts []ChunkPart) *ChunkForward {
 	inner := h.InnerHash()
-	return &ChunkForward{ChunkHash: CombineHash(inner, h.EncodedMerkleRoot), InnerHash: inner, MerkleRoot: h.EncodedMerkleRoot, Signature: h.Signature,
+	return &ChunkForward{ChunkHash: CombineHash(inner, h.EncodedMerkleRoot), InnerHash: inner,
+		MerkleRoot: h.EncodedMerkleRoot, Signature: h.Signature,
 		PrevBlockHash: h.PrevBlockHash, HeightCreated: h.HeightCreated, ShardID: h.ShardID, Parts: parts}
 }
 

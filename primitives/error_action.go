@@ -106,9 +106,10 @@ var actionErrorRows = []errRow[ActionErrorKind]{
 	ActionOnlyImplicitAccountCreationAllowed: {name: "OnlyImplicitAccountCreationAllowed", fields: (*ActionErrorKind).account},
 	ActionDeleteAccountWithLargeState:        {name: "DeleteAccountWithLargeState", fields: (*ActionErrorKind).account},
 	ActionDelegateInvalidSignature:           {name: "DelegateActionInvalidSignature"},
-	ActionDelegateSenderDoesNotMatchReceiver: {name: "DelegateActionSenderDoesNotMatchTxReceiver", order: "10", fields: func(e *ActionErrorKind) []errField {
-		return []errField{{"receiver_id", &e.ReceiverID}, {"sender_id", &e.SenderID}}
-	}},
+	ActionDelegateSenderDoesNotMatchReceiver: {name: "DelegateActionSenderDoesNotMatchTxReceiver", order: "10",
+		fields: func(e *ActionErrorKind) []errField {
+			return []errField{{"receiver_id", &e.ReceiverID}, {"sender_id", &e.SenderID}}
+		}},
 	ActionDelegateExpired:        {name: "DelegateActionExpired"},
 	ActionDelegateAccessKeyError: {name: "DelegateActionAccessKeyError", inner: func(e *ActionErrorKind) any { return pointee(&e.AccessKey) }},
 	ActionDelegateInvalidNonce: {name: "DelegateActionInvalidNonce", order: "10", fields: func(e *ActionErrorKind) []errField {

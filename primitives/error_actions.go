@@ -71,9 +71,10 @@ var actionsValidationRows = []errRow[ActionsValidationError]{
 	ActionsTotalNumberExceeded: {name: "TotalNumberOfActionsExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.Limit}, {"total_number_of_actions", &e.Count}}
 	}},
-	ActionsAddKeyMethodNamesBytesExceeded: {name: "AddKeyMethodNamesNumberOfBytesExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
-		return []errField{{"limit", &e.Limit}, {"total_number_of_bytes", &e.Count}}
-	}},
+	ActionsAddKeyMethodNamesBytesExceeded: {name: "AddKeyMethodNamesNumberOfBytesExceeded", order: "10",
+		fields: func(e *ActionsValidationError) []errField {
+			return []errField{{"limit", &e.Limit}, {"total_number_of_bytes", &e.Count}}
+		}},
 	ActionsAddKeyMethodNameLengthExceeded: {name: "AddKeyMethodNameLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
 	ActionsIntegerOverflow:                {name: "IntegerOverflow"},
 	ActionsInvalidAccountID: {name: "InvalidAccountId", fields: func(e *ActionsValidationError) []errField {
@@ -98,11 +99,13 @@ var actionsValidationRows = []errRow[ActionsValidationError]{
 	ActionsUnsupportedProtocolFeature: {name: "UnsupportedProtocolFeature", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"protocol_feature", &e.Feature}, {"version", &e.Version}}
 	}},
-	ActionsInvalidDeterministicStateInitReceiver: {name: "InvalidDeterministicStateInitReceiver", order: "10", fields: func(e *ActionsValidationError) []errField {
-		return []errField{{"derived_id", &e.DerivedID}, {"receiver_id", &e.ReceiverID}}
-	}},
-	ActionsDeterministicStateInitKeyLength:   {name: "DeterministicStateInitKeyLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
-	ActionsDeterministicStateInitValueLength: {name: "DeterministicStateInitValueLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsInvalidDeterministicStateInitReceiver: {name: "InvalidDeterministicStateInitReceiver", order: "10",
+		fields: func(e *ActionsValidationError) []errField {
+			return []errField{{"derived_id", &e.DerivedID}, {"receiver_id", &e.ReceiverID}}
+		}},
+	ActionsDeterministicStateInitKeyLength: {name: "DeterministicStateInitKeyLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsDeterministicStateInitValueLength: {name: "DeterministicStateInitValueLengthExceeded",
+		fields: (*ActionsValidationError).lengthLimit},
 	ActionsGasKeyInvalidNumNonces: {name: "GasKeyInvalidNumNonces", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.NonceLimit}, {"requested_nonces", &e.RequestedNonces}}
 	}},
@@ -110,13 +113,15 @@ var actionsValidationRows = []errRow[ActionsValidationError]{
 		return []errField{{"balance", &e.Balance}}
 	}},
 	ActionsGasKeyFunctionCallAllowanceNotAllowed: {name: "GasKeyFunctionCallAllowanceNotAllowed"},
-	ActionsTotalNumberOfDeploysExceeded: {name: "TotalNumberOfDeployActionsExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
-		return []errField{{"limit", &e.Limit}, {"number_of_deploy_actions", &e.Count}}
-	}},
+	ActionsTotalNumberOfDeploysExceeded: {name: "TotalNumberOfDeployActionsExceeded", order: "10",
+		fields: func(e *ActionsValidationError) []errField {
+			return []errField{{"limit", &e.Limit}, {"number_of_deploy_actions", &e.Count}}
+		}},
 	ActionsFunctionCallEmptyMethodName: {name: "FunctionCallEmptyMethodName"},
-	ActionsInvalidUniversalStateInitReceiver: {name: "InvalidUniversalStateInitReceiver", order: "10", fields: func(e *ActionsValidationError) []errField {
-		return []errField{{"derived_id", &e.DerivedID}, {"receiver_id", &e.ReceiverID}}
-	}},
+	ActionsInvalidUniversalStateInitReceiver: {name: "InvalidUniversalStateInitReceiver", order: "10",
+		fields: func(e *ActionsValidationError) []errField {
+			return []errField{{"derived_id", &e.DerivedID}, {"receiver_id", &e.ReceiverID}}
+		}},
 	ActionsUniversalStateInitKeyLength:   {name: "UniversalStateInitKeyLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
 	ActionsUniversalStateInitValueLength: {name: "UniversalStateInitValueLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
 	ActionsMalformedUniversalStateInit:   {name: "MalformedUniversalStateInit"},
@@ -124,12 +129,14 @@ var actionsValidationRows = []errRow[ActionsValidationError]{
 		return []errField{{"protocol_feature", &e.Feature}, {"version", &e.Version}}
 	}},
 	ActionsWithdrawFromGasKeyInDelegate: {name: "WithdrawFromGasKeyNotAllowedInDelegate"},
-	ActionsTotalNumberOfStateInitKeys: {name: "TotalNumberOfStateInitKeysExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
-		return []errField{{"limit", &e.Limit}, {"number_of_keys", &e.Count}}
-	}},
-	ActionsTotalNumberOfStateInitEntries: {name: "TotalNumberOfStateInitEntriesExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
-		return []errField{{"limit", &e.Limit}, {"number_of_entries", &e.Count}}
-	}},
+	ActionsTotalNumberOfStateInitKeys: {name: "TotalNumberOfStateInitKeysExceeded", order: "10",
+		fields: func(e *ActionsValidationError) []errField {
+			return []errField{{"limit", &e.Limit}, {"number_of_keys", &e.Count}}
+		}},
+	ActionsTotalNumberOfStateInitEntries: {name: "TotalNumberOfStateInitEntriesExceeded", order: "10",
+		fields: func(e *ActionsValidationError) []errField {
+			return []errField{{"limit", &e.Limit}, {"number_of_entries", &e.Count}}
+		}},
 	ActionsTransferToUniversalAccount: {name: "TransferToUniversalAccountNotAllowed", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"account_id", &e.AccountID}}
 	}},

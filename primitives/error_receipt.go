@@ -37,9 +37,10 @@ var receiptValidationRows = []errRow[ReceiptValidationError]{
 	ReceiptReturnedValueLengthExceeded: {name: "ReturnedValueLengthExceeded", fields: func(e *ReceiptValidationError) []errField {
 		return []errField{{"length", &e.Length}, {"limit", &e.Limit}}
 	}},
-	ReceiptInputDataDependenciesExceeded: {name: "NumberInputDataDependenciesExceeded", order: "10", fields: func(e *ReceiptValidationError) []errField {
-		return []errField{{"limit", &e.Limit}, {"number_of_input_data_dependencies", &e.Count}}
-	}},
+	ReceiptInputDataDependenciesExceeded: {name: "NumberInputDataDependenciesExceeded", order: "10",
+		fields: func(e *ReceiptValidationError) []errField {
+			return []errField{{"limit", &e.Limit}, {"number_of_input_data_dependencies", &e.Count}}
+		}},
 	ReceiptActionsValidation: {name: "ActionsValidation", inner: func(e *ReceiptValidationError) any { return pointee(&e.Actions) }},
 	ReceiptSizeExceeded: {name: "ReceiptSizeExceeded", order: "10", fields: func(e *ReceiptValidationError) []errField {
 		return []errField{{"limit", &e.Limit}, {"size", &e.Size}}

@@ -38,7 +38,8 @@ func ParseKeyFile(in []byte) (*KeyFile, error) {
 		names [2]string
 		value any
 		seen  bool
-	}{{[2]string{"account_id"}, &account, false}, {[2]string{"public_key"}, &public, false}, {[2]string{"secret_key", "private_key"}, &k.SecretKey, false}}
+	}{{[2]string{"account_id"}, &account, false}, {[2]string{"public_key"}, &public, false},
+		{[2]string{"secret_key", "private_key"}, &k.SecretKey, false}}
 
 	d := json.NewDecoder(bytes.NewReader(in))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {

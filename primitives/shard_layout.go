@@ -276,7 +276,8 @@ type rangeLayout struct {
 func newRangeLayout(boundaries []AccountID, ids []ShardID) (rangeLayout, error) {
 	l := rangeLayout{boundaries, ids}
 	if len(ids) != len(boundaries)+1 {
-		return l, fmt.Errorf("%w: the layout has %d shard ids, must have %d, one more than boundary accounts", ErrLayout, len(ids), len(boundaries)+1)
+		return l, fmt.Errorf("%w: the layout has %d shard ids, must have %d, one more than boundary accounts", ErrLayout,
+			len(ids), len(boundaries)+1)
 	}
 	if err := checkBoundaries(boundaries); err != nil {
 		return l, err

@@ -149,7 +149,8 @@ func result(hash primitives.Hash, out *view.FinalOutcome, what string) (*Outcome
 
 // runRefunds produces blocks until all receipts of an executed transaction have outcomes, and
 // returns the final result.
-func (w *World) runRefunds(ctx context.Context, tx *primitives.SignedTransaction, hash primitives.Hash, out *view.FinalOutcome) (*view.FinalOutcome, error) {
+func (w *World) runRefunds(ctx context.Context, tx *primitives.SignedTransaction, hash primitives.Hash,
+	out *view.FinalOutcome) (*view.FinalOutcome, error) {
 	back := w.chain.Backend()
 	for range maxRefundBlocks {
 		if !hasPendingReceipts(out) {
@@ -211,7 +212,8 @@ func (w *World) Deploy(ctx context.Context, to *Account, code []byte, method str
 // Call calls a method of a contract with DefaultGas. Like Send, it waits until all receipts are
 // executed. args of type []byte are passed unchanged, and any other value is encoded as JSON. nil
 // means no arguments.
-func (w *World) Call(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any, deposit primitives.Balance) (*Outcome, error) {
+func (w *World) Call(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any,
+	deposit primitives.Balance) (*Outcome, error) {
 	return w.CallGas(ctx, by, contract, method, args, deposit, DefaultGas)
 }
 

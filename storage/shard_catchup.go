@@ -45,7 +45,8 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 	p := s.tree.get(ref.Hash)
 	if p == nil {
 		if cell.InSync || rec.Prev() != cell.At {
-			return fmt.Errorf("%w: block %v is not the next block for the catchup of shard %d, which has reached block %v", ErrOrder, ref, sh.ID, cell.At)
+			return fmt.Errorf("%w: block %v is not the next block for the catchup of shard %d, which has reached block %v",
+				ErrOrder, ref, sh.ID, cell.At)
 		}
 		return s.commitBelowFlatHead(rec, sh, cell, changes)
 	}
@@ -59,7 +60,8 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 		return err
 	}
 	if !ok || has {
-		return fmt.Errorf("%w: block %v is not the next block for the catchup of shard %d, which has reached block %v", ErrOrder, ref, sh.ID, cell.At)
+		return fmt.Errorf("%w: block %v is not the next block for the catchup of shard %d, which has reached block %v",
+			ErrOrder, ref, sh.ID, cell.At)
 	}
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()

@@ -177,7 +177,8 @@ type sideBlock struct {
 func New(o Options) *Actor {
 	a := &Actor{
 		o: o, pool: o.Pool, queue: txpool.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
-		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*codeWaiters{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
+		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*codeWaiters{}, side: map[primitives.Hash]sideBlock{},
+		ended: make(chan struct{}),
 	}
 	o.Hold.Turn = math.MaxInt // a signer's turn ends with each Take, whatever the size of the code
 	a.compileQueue = txpool.NewQueue[compileSlot](o.Hold)

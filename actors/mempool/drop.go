@@ -31,7 +31,8 @@ const (
 	limitKey          = "troupe.mempool.max_per_key"
 	limitQueue        = "troupe.mempool.max_queued, troupe.mempool.max_queued_bytes"
 	limitHeld         = "troupe.mempool.max_held, troupe.mempool.max_held_bytes"
-	limitAfterHeld    = "transactions after one that waits for compilation may fill half of transaction_pool_size_limit and troupe.mempool.max_transactions"
+	limitAfterHeld    = "transactions after one that waits for compilation may fill half of " +
+		"transaction_pool_size_limit and troupe.mempool.max_transactions"
 )
 
 // noRoom returns the error for a transaction that a limit keeps out. limit names the limit.

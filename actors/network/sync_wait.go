@@ -76,7 +76,8 @@ func (a *Actor) logNoProof(now int64, info *near.Info) {
 			w.Heads++
 		}
 	}
-	waits := a.o.StateSyncs != nil && !a.headersApart && (w.GenesisOnly && w.Tip == a.o.Engine.Genesis().Block.Header.Height || w.Requests.Wanted)
+	waits := a.o.StateSyncs != nil && !a.headersApart && (w.GenesisOnly &&
+		w.Tip == a.o.Engine.Genesis().Block.Header.Height || w.Requests.Wanted)
 	if text := a.noProof.next(now, waits, &w); text != "" {
 		a.o.Log.Warn(text)
 	}

@@ -53,7 +53,8 @@ func (e *HaltedError) Error() string {
 	if e.Height == 0 {
 		return fmt.Sprintf("the node has halted and takes no blocks until it is restarted: %s failed: %s", e.Actor, e.Reason)
 	}
-	return fmt.Sprintf("the node has halted and takes no blocks until it is restarted: shard %d of block %d could not be applied: %s", e.Shard, e.Height, e.Reason)
+	return fmt.Sprintf("the node has halted and takes no blocks until it is restarted: shard %d of block %d could not "+
+		"be applied: %s", e.Shard, e.Height, e.Reason)
 }
 
 // Halted returns whether the node takes no more blocks, and why.

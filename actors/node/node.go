@@ -123,7 +123,8 @@ func Start(o Options) (*Node, error) {
 	}
 	sys, s := newSystem(), &supervisor{log: o.Log}
 	n := &Node{
-		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), haltedForGood: make(chan struct{}), haltedNow: make(chan struct{}),
+		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}),
+		haltedForGood: make(chan struct{}), haltedNow: make(chan struct{}),
 		spawner: &spawner{root: sys.Root, meter: system.NewMeter(), supervisor: s, hooks: o.hooks,
 			waitDispatcher: system.NewBoundedDispatcher(2*runtime.GOMAXPROCS(0), time.Millisecond),
 			// Subscribers that read old blocks get half of the cores. One more goroutine serves

@@ -175,7 +175,8 @@ func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 			return none, err
 		}
 		n.rollbacks.target = s
-		if _, err = await(n, n.chain, system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: s.state})); err != nil {
+		back := system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: s.state})
+		if _, err = await(n, n.chain, back); err != nil {
 			n.tell(n.producer, messages.GoOn{}) // the producer did not get RolledBack
 			return none, err
 		}

@@ -75,7 +75,8 @@ func (d *dropRecord) add(m *messages.TransactionsDropped, log logrus.FieldLogger
 	}
 	d.count.Store(int64(len(d.why)))
 	if d.unlogged > 0 && time.Since(d.logged) > droppedLogged {
-		log.WithError(m.List[len(m.List)-1].Err).Warnf("%d transactions that were accepted have been dropped; their senders must send them again", d.unlogged)
+		log.WithError(m.List[len(m.List)-1].Err).Warnf("%d transactions that were accepted have been dropped; their "+
+			"senders must send them again", d.unlogged)
 		d.logged, d.unlogged = time.Now(), 0
 	}
 }

@@ -95,7 +95,8 @@ type waiter struct {
 func New(at messages.Position, out Out) *Actor {
 	// Outcomes of earlier blocks are not needed, because waiters read them from the store.
 	return &Actor{
-		out: out, at: at, branch: nextBranch(), waiters: map[messages.Address]*waiter{}, groups: map[primitives.Hash]*group{}, byID: map[primitives.Hash][]*group{},
+		out: out, at: at, branch: nextBranch(), waiters: map[messages.Address]*waiter{}, groups: map[primitives.Hash]*group{},
+		byID:    map[primitives.Hash][]*group{},
 		byFinal: map[primitives.Height]map[*group]struct{}{}, byKey: map[string]*useHeap{}, expires: useHeap{which: byExpiry},
 	}
 }

@@ -44,11 +44,12 @@ func (l *Life) Metrics(b []byte) []byte {
 	for _, of := range anchor.SortLookups(all) {
 		b = fmt.Appendf(b, "%s{shard_id=%q,message_type=%q,result=%q} %d\n", lookups, of.Shard, of.Message, of.Result, all[of])
 	}
-	counters(results, "Messages about chunks that were dropped or queued instead of being handled on arrival, by result", func(c *anchor.Counters) []value {
-		return []value{{"wrong_form", c.WrongForm.Load()}, {"wrong_place", c.WrongPlace.Load()}, {"unsigned", c.Unsigned.Load()},
-			{"queued", c.Queued.Load()}, {"taken", c.Taken.Load()}, {"expired", c.Expired.Load()}, {"evicted", c.Evicted.Load()},
-			{"refused", c.Refused.Load()}}
-	})
+	counters(results, "Messages about chunks that were dropped or queued instead of being handled on arrival, by result",
+		func(c *anchor.Counters) []value {
+			return []value{{"wrong_form", c.WrongForm.Load()}, {"wrong_place", c.WrongPlace.Load()}, {"unsigned", c.Unsigned.Load()},
+				{"queued", c.Queued.Load()}, {"taken", c.Taken.Load()}, {"expired", c.Expired.Load()}, {"evicted", c.Evicted.Load()},
+				{"refused", c.Refused.Load()}}
+		})
 	gauges := func(name, help string, of func(c *anchor.Counters) int64) {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 		for _, k := range kinds {
@@ -57,8 +58,10 @@ func (l *Life) Metrics(b []byte) []byte {
 	}
 	b = fmt.Appendf(b, "# HELP %s Blocks for which the validator's key, which is new to this node, signs nothing\n# TYPE %s gauge\n%s %d\n",
 		keyWait, keyWait, keyWait, l.Waiting().Left)
-	gauges(waiting, "Messages about chunks that wait until the parent block of the chunk arrives", func(c *anchor.Counters) int64 { return c.Waiting.Load() })
-	gauges(bytes, "Total size of the messages that wait for the parent of their chunk", func(c *anchor.Counters) int64 { return c.WaitingBytes.Load() })
+	gauges(waiting, "Messages about chunks that wait until the parent block of the chunk arrives",
+		func(c *anchor.Counters) int64 { return c.Waiting.Load() })
+	gauges(bytes, "Total size of the messages that wait for the parent of their chunk",
+		func(c *anchor.Counters) int64 { return c.WaitingBytes.Load() })
 	return l.produced(b)
 }
 
@@ -74,7 +77,8 @@ func (l *Life) produced(b []byte) []byte {
 		{"near_largest_target_height", "gauge", "The largest height for which we sent an approval (or skip)", c.LargestTarget.Load()},
 		{"near_largest_approval_height", "gauge", "The largest height for which we've got at least one approval", c.LargestApproval.Load()},
 		{"near_largest_threshold_height", "gauge", "The largest height where we got enough approvals", c.LargestThreshold.Load()},
-		{"near_largest_final_height", "gauge", "Largest height for which we saw a block containing 1/2 endorsements in it", c.LargestFinal.Load()},
+		{"near_largest_final_height", "gauge", "Largest height for which we saw a block containing 1/2 endorsements in it",
+			c.LargestFinal.Load()},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)
 	}
@@ -83,13 +87,15 @@ func (l *Life) produced(b []byte) []byte {
 		return cmp.Or(cmp.Compare(x.Shard, y.Shard), cmp.Compare(x.Reason, y.Reason))
 	})
 	const accepted, rejected = "near_chunk_endorsements_accepted", "near_chunk_endorsements_rejected"
-	b = fmt.Appendf(b, "# HELP %s Number of chunk endorsements which passed all validation checks and were included\n# TYPE %s counter\n", accepted, accepted)
+	b = fmt.Appendf(b, "# HELP %s Number of chunk endorsements which passed all validation checks and were included\n"+
+		"# TYPE %s counter\n", accepted, accepted)
 	for _, r := range sorted {
 		if r.Reason == "" {
 			b = fmt.Appendf(b, "%s{shard_id=\"%d\"} %d\n", accepted, r.Shard, results[r])
 		}
 	}
-	b = fmt.Appendf(b, "# HELP %s Number of chunk endorsements which failed some validation check and were rejected\n# TYPE %s counter\n", rejected, rejected)
+	b = fmt.Appendf(b, "# HELP %s Number of chunk endorsements which failed some validation check and were rejected\n"+
+		"# TYPE %s counter\n", rejected, rejected)
 	for _, r := range sorted {
 		if r.Reason != "" {
 			b = fmt.Appendf(b, "%s{shard_id=\"%d\",reason=%q} %d\n", rejected, r.Shard, r.Reason, results[r])
@@ -116,5 +122,6 @@ func (l *Life) optimisticMetrics(b []byte) []byte {
 	}
 	const orphans = "near_num_optimistic_orphans"
 	b = l.Counters.Produced.Measured.AppendText(b, consensus.Families()...)
-	return fmt.Appendf(b, "# HELP %s Number of optimistic orphan blocks.\n# TYPE %s gauge\n%s %d\n", orphans, orphans, orphans, o.Orphans.Load())
+	return fmt.Appendf(b, "# HELP %s Number of optimistic orphan blocks.\n# TYPE %s gauge\n%s %d\n", orphans, orphans,
+		orphans, o.Orphans.Load())
 }

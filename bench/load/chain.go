@@ -55,7 +55,8 @@ func OpenChain(ctx context.Context, o ChainOptions) (_ *Chain, err error) {
 		o.Progress = func(float64, string) {}
 	}
 	if o.Connections < 1 || o.Connections > 1<<16 || !o.Workload.Reads() && (o.Accounts < 2 || o.Accounts > 1<<20) {
-		return nil, fmt.Errorf("load: there are %d connections and %d accounts, must be 1 to 65,536 and 2 to 1,048,576", o.Connections, o.Accounts)
+		return nil, fmt.Errorf("load: there are %d connections and %d accounts, must be 1 to 65,536 and 2 to 1,048,576",
+			o.Connections, o.Accounts)
 	}
 	if !o.Workload.Reads() && o.Funder == nil {
 		return nil, errors.New("load: without a key (--key-file) only reads can be measured")
@@ -226,11 +227,13 @@ func (t *Chain) questions(ctx context.Context) error {
 		a := accounts[i%len(accounts)]
 		t.reads = append(t.reads, question("query", map[string]any{"request_type": "view_account", "finality": "final", "account_id": a}))
 		if i%2 == 0 {
-			t.reads = append(t.reads, question("query", map[string]any{"request_type": "view_access_key_list", "finality": "final", "account_id": a}),
+			t.reads = append(t.reads, question("query", map[string]any{"request_type": "view_access_key_list",
+				"finality": "final", "account_id": a}),
 				question("block", map[string]any{"finality": "final"}), question("gas_price", []any{nil}))
 		}
 	}
-	t.reads = append(t.reads, question("status", []any{}), question("block", map[string]any{"block_id": b.Header.Height}), question("validators", []any{nil}))
+	t.reads = append(t.reads, question("status", []any{}), question("block", map[string]any{"block_id": b.Header.Height}),
+		question("validators", []any{nil}))
 	if len(b.Chunks) > 0 {
 		t.reads = append(t.reads, question("chunk", map[string]any{"chunk_id": b.Chunks[0].Hash}))
 	}

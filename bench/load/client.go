@@ -184,13 +184,15 @@ func (c *Client) base(ctx context.Context) (primitives.Hash, error) {
 
 // accessKey returns the nonce of an access key. ok is false if the key or the account does not
 // exist.
-func (c *Client) accessKey(ctx context.Context, id primitives.AccountID, key primitives.PublicKey) (nonce primitives.Nonce, full, ok bool, err error) {
+func (c *Client) accessKey(ctx context.Context, id primitives.AccountID,
+	key primitives.PublicKey) (nonce primitives.Nonce, full, ok bool, err error) {
 	var k struct {
 		Nonce      primitives.Nonce
 		Permission json.RawMessage
 		Error      string // nodes that are older than structured errors send this text if the key does not exist
 	}
-	err = c.Call(ctx, "query", map[string]string{"request_type": "view_access_key", "finality": "optimistic", "account_id": string(id), "public_key": key.String()}, &k)
+	err = c.Call(ctx, "query", map[string]string{"request_type": "view_access_key", "finality": "optimistic",
+		"account_id": string(id), "public_key": key.String()}, &k)
 	var e *RPCError
 	if errors.As(err, &e) && (e.Cause == "UNKNOWN_ACCOUNT" || e.Cause == "UNKNOWN_ACCESS_KEY") || err == nil && k.Error != "" {
 		return 0, false, false, nil

@@ -90,7 +90,8 @@ type figure struct {
 	quantile float64 // quantile of the latency; negative: mean latency; 0: operations per second
 }
 
-var figures = []figure{{"done/s", false, 0}, {"mean", true, -1}, {"p50", true, 0.5}, {"p90", true, 0.9}, {"p99", true, 0.99}, {"p99.9", true, 0.999}}
+var figures = []figure{{"done/s", false, 0}, {"mean", true, -1}, {"p50", true, 0.5}, {"p90", true, 0.9},
+	{"p99", true, 0.99}, {"p99.9", true, 0.999}}
 
 // phaseRows returns the rows that compare one phase of report a and report b.
 func phaseRows(name string, a, b *Phase) ([]Row, error) {
@@ -267,7 +268,8 @@ func moments(x []float64) (mean, variance float64) {
 // studentT returns the 0.975 quantile of Student's t distribution. studentT interpolates the usual
 // table linearly in 1/freedom.
 func studentT(freedom float64) float64 {
-	table := []struct{ n, t float64 }{{1, 12.706}, {2, 4.303}, {3, 3.182}, {4, 2.776}, {5, 2.571}, {6, 2.447}, {8, 2.306}, {10, 2.228}, {15, 2.131}, {20, 2.086}, {30, 2.042}, {60, 2.000}, {120, 1.980}, {1e9, 1.960}}
+	table := []struct{ n, t float64 }{{1, 12.706}, {2, 4.303}, {3, 3.182}, {4, 2.776}, {5, 2.571}, {6, 2.447}, {8, 2.306},
+		{10, 2.228}, {15, 2.131}, {20, 2.086}, {30, 2.042}, {60, 2.000}, {120, 1.980}, {1e9, 1.960}}
 	freedom = min(max(freedom, 1), 1e9)
 	for i := 1; i < len(table); i++ {
 		if lo, hi := table[i-1], table[i]; freedom <= hi.n {

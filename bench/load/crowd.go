@@ -58,7 +58,8 @@ const (
 	heavyCount, heavySize, heavyOwn = 2, 2048, 8
 )
 
-func newCrowd(c *Client, funder *primitives.KeyFile, n int, fund primitives.Balance, w Workload, say func(float64, string)) (*crowd, error) {
+func newCrowd(c *Client, funder *primitives.KeyFile, n int, fund primitives.Balance, w Workload,
+	say func(float64, string)) (*crowd, error) {
 	secret := sha256.Sum256([]byte("troupe bench " + funder.SecretKey.String()))
 	r := &crowd{c: c, funder: funder, tag: hex.EncodeToString(secret[:3]), all: make([]member, n), fund: fund, say: say}
 	for i := range r.all {
@@ -108,7 +109,8 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	case !ok:
 		return false, fmt.Errorf("load: account %s does not have the key %v on this chain", r.funder.AccountID, r.funder.PublicKey())
 	case !full:
-		return false, fmt.Errorf("load: the key %v of %s cannot create accounts: it is a function-call key", r.funder.PublicKey(), r.funder.AccountID)
+		return false, fmt.Errorf("load: the key %v of %s cannot create accounts: it is a function-call key",
+			r.funder.PublicKey(), r.funder.AccountID)
 	}
 	r.nonce = max(r.nonce, nonce)
 	missing, err := r.look(ctx)
@@ -122,7 +124,8 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 		txs = append(txs, func() (primitives.AccountID, []primitives.Action) { return to, actions })
 	}
 	for _, i := range missing {
-		add(r.fund, r.all[i].id, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: r.fund}, &primitives.AddKey{PublicKey: r.all[i].key.PublicKey()})
+		add(r.fund, r.all[i].id, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: r.fund},
+			&primitives.AddKey{PublicKey: r.all[i].key.PublicKey()})
 	}
 	if err := r.contracts(ctx, missing, add); err != nil {
 		return false, err
@@ -135,7 +138,8 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 		return false, err
 	}
 	if has.Cmp(need) < 0 {
-		return false, fmt.Errorf("load: %w: %s has %s yoctoNEAR, and %d transactions that create %d accounts need %s; reduce --accounts (the number of accounts) or --fund (the balance of each)",
+		return false, fmt.Errorf("load: %w: %s has %s yoctoNEAR, and %d transactions that create %d accounts need %s; "+
+			"reduce --accounts (the number of accounts) or --fund (the balance of each)",
 			ErrPoor, r.funder.AccountID, has, len(txs), len(missing), need)
 	}
 	if err := r.submit(ctx, txs); err != nil {
@@ -145,7 +149,8 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 }
 
 // contracts adds transactions that deploy missing contracts and transfer tokens to new accounts.
-func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitives.Balance, primitives.AccountID, ...primitives.Action)) error {
+func (r *crowd) contracts(ctx context.Context, missing []int,
+	add func(primitives.Balance, primitives.AccountID, ...primitives.Action)) error {
 	key := &primitives.AddKey{PublicKey: r.funder.PublicKey()}
 	if r.ft != "" {
 		_, there, err := r.c.amount(ctx, r.ft)
@@ -154,16 +159,20 @@ func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitive
 		}
 		if !there {
 			amount := primitives.NEAR(5 + uint64(len(r.all))/100)
-			add(amount, r.ft, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: amount}, key, &primitives.DeployContract{Code: contracts.C("ft")},
-				&primitives.FunctionCall{Method: "new", Gas: 3 * callGas, Args: fmt.Appendf(nil, `{"owner_id":%q,"total_supply":"1","metadata":{"spec":"ft-1.0.0","name":"Bench","symbol":"BENCH","decimals":6}}`, r.funder.AccountID)})
+			add(amount, r.ft, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: amount}, key,
+				&primitives.DeployContract{Code: contracts.C("ft")},
+				&primitives.FunctionCall{Method: "new", Gas: 3 * callGas,
+					Args: fmt.Appendf(nil, `{"owner_id":%q,"total_supply":"1","metadata":{"spec":"ft-1.0.0","name":"Bench","symbol":"BENCH","decimals":6}}`, r.funder.AccountID)})
 			missing = missing[:0]
 			for i := range r.all {
 				missing = append(missing, i)
 			}
 		}
 		for _, i := range missing {
-			add(registering, r.ft, &primitives.FunctionCall{Method: "storage_deposit", Gas: callGas, Deposit: registering, Args: fmt.Appendf(nil, `{"account_id":%q}`, r.all[i].id)},
-				&primitives.FunctionCall{Method: "ft_mint", Gas: callGas, Deposit: primitives.Yocto(1), Args: fmt.Appendf(nil, `{"account_id":%q,"amount":"%d"}`, r.all[i].id, minted)})
+			add(registering, r.ft, &primitives.FunctionCall{Method: "storage_deposit", Gas: callGas, Deposit: registering,
+				Args: fmt.Appendf(nil, `{"account_id":%q}`, r.all[i].id)},
+				&primitives.FunctionCall{Method: "ft_mint", Gas: callGas, Deposit: primitives.Yocto(1),
+					Args: fmt.Appendf(nil, `{"account_id":%q,"amount":"%d"}`, r.all[i].id, minted)})
 		}
 	}
 	if r.hog != "" {
@@ -174,7 +183,8 @@ func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitive
 		if !there {
 			// 1 NEAR pays for 100,000 bytes of storage.
 			amount := primitives.NEAR(5 + uint64(len(r.all))*heavyOwn*(heavySize+60)/100_000)
-			add(amount, r.hog, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: amount}, key, &primitives.DeployContract{Code: contracts.C("hog")})
+			add(amount, r.hog, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: amount}, key,
+				&primitives.DeployContract{Code: contracts.C("hog")})
 		}
 	}
 	return nil
@@ -252,7 +262,8 @@ func (r *crowd) keep(ctx context.Context, to primitives.Nonce) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("load: the transactions that create accounts are not in blocks after %v: the key of %s has nonce %d, expected %d", makeLimit, r.funder.AccountID, nonce, to)
+			return fmt.Errorf("load: the transactions that create accounts are not in blocks after %v: the key of %s has "+
+				"nonce %d, expected %d", makeLimit, r.funder.AccountID, nonce, to)
 		}
 		if !sleep(ctx, 100*time.Millisecond) {
 			return ctx.Err()
@@ -293,7 +304,8 @@ func (r *crowd) minted(ctx context.Context, end time.Time) error {
 		var out struct{ Result []byte }
 		var bytes struct{ Result []int }
 		args := fmt.Appendf(nil, `{"account_id":%q}`, r.all[len(r.all)-1].id)
-		err := r.c.Call(ctx, "query", map[string]any{"request_type": "call_function", "finality": "optimistic", "account_id": r.ft, "method_name": "ft_balance_of", "args_base64": args}, &bytes)
+		err := r.c.Call(ctx, "query", map[string]any{"request_type": "call_function", "finality": "optimistic",
+			"account_id": r.ft, "method_name": "ft_balance_of", "args_base64": args}, &bytes)
 		for _, b := range bytes.Result {
 			out.Result = append(out.Result, byte(b))
 		}
@@ -301,7 +313,8 @@ func (r *crowd) minted(ctx context.Context, end time.Time) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("load: account %s has no tokens of contract %s after %v: %s, %w", r.all[len(r.all)-1].id, r.ft, makeLimit, out.Result, err)
+			return fmt.Errorf("load: account %s has no tokens of contract %s after %v: %s, %w", r.all[len(r.all)-1].id, r.ft,
+				makeLimit, out.Result, err)
 		}
 		if !sleep(ctx, 200*time.Millisecond) {
 			return ctx.Err()
@@ -310,8 +323,10 @@ func (r *crowd) minted(ctx context.Context, end time.Time) error {
 	return nil
 }
 
-func sign(from primitives.AccountID, key primitives.SecretKey, to primitives.AccountID, nonce primitives.Nonce, base primitives.Hash, actions []primitives.Action) *primitives.SignedTransaction {
-	t := primitives.Transaction{SignerID: from, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce}, ReceiverID: to, BlockHash: base, Actions: actions}
+func sign(from primitives.AccountID, key primitives.SecretKey, to primitives.AccountID, nonce primitives.Nonce,
+	base primitives.Hash, actions []primitives.Action) *primitives.SignedTransaction {
+	t := primitives.Transaction{SignerID: from, PublicKey: key.PublicKey(),
+		Nonce: primitives.TransactionNonce{Nonce: nonce}, ReceiverID: to, BlockHash: base, Actions: actions}
 	hash := t.Hash()
 	return primitives.NewSignedTransaction(t, key.Sign(hash[:]))
 }

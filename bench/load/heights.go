@@ -58,5 +58,6 @@ func (t *Chain) Heights(ctx context.Context, from, to primitives.Height) (*Heigh
 }
 
 func (h *Heights) words() string {
-	return fmt.Sprintf("; heights %d to %d: %d without a block, %d of %d chunks missed, final at most %d behind", h.From, h.To, h.Empty, h.Missed, h.Chunks, h.Behind)
+	return fmt.Sprintf("; heights %d to %d: %d without a block, %d of %d chunks missed, final at most %d behind", h.From,
+		h.To, h.Empty, h.Missed, h.Chunks, h.Behind)
 }

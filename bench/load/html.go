@@ -15,7 +15,8 @@ import (
 // script, and needs no network.
 
 var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("report").Funcs(template.FuncMap{"ms": ms, "rate": func(v float64) string { return fmt.Sprintf("%.1f/s", v) },
+	return template.Must(template.New("report").Funcs(template.FuncMap{"ms": ms,
+		"rate":    func(v float64) string { return fmt.Sprintf("%.1f/s", v) },
 		"percent": func(v float64) string { return fmt.Sprintf("%.2f %%", v*100) }, "inc": func(i int) int { return i + 1 },
 		"knees": (*Knees).words, "knee": func(k Knee) string { return k.rate() }}).Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -161,7 +162,8 @@ func phasePlots(p *Phase) ([]plotted, error) {
 		points = append(points, point{nines, float64(h.ValueAtQuantile(100-100/math.Pow(10, nines))) / 1e9})
 	}
 	whole.Series = []series{{Name: "all", Points: points}}
-	return []plotted{{"by the second in which things were due", rate.svg()}, {"latency by that second", latency.svg()}, {"latency by percentile", whole.svg()}}, nil
+	return []plotted{{"by the second in which things were due", rate.svg()}, {"latency by that second", latency.svg()},
+		{"latency by percentile", whole.svg()}}, nil
 }
 
 type point struct{ x, y float64 }
@@ -274,7 +276,8 @@ func (p *plot) svg() template.HTML {
 	text := func(x, y float64, anchor, class, s string) {
 		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="%s"%s>%s</text>`, x, y, anchor, class, template.HTMLEscapeString(s))
 	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s over %s">`, plotWidth, plotHeight, template.HTMLEscapeString(p.Y), template.HTMLEscapeString(p.X))
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s over %s">`,
+		plotWidth, plotHeight, template.HTMLEscapeString(p.Y), template.HTMLEscapeString(p.X))
 	for _, v := range y.marks() {
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, plotLeft, plotWidth-plotRight, y.at(v), y.at(v))
 		text(plotLeft-6, y.at(v)+4, "end", "", p.SayY(v))
@@ -285,7 +288,8 @@ func (p *plot) svg() template.HTML {
 	text(plotWidth-plotRight, plotHeight-4, "end", "", p.X)
 	text(plotLeft, 14, "start", "", p.Y)
 	if p.Bound > 0 {
-		fmt.Fprintf(&b, `<line class="b" stroke-dasharray="6 4" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, plotLeft, plotWidth-plotRight, y.at(p.Bound), y.at(p.Bound))
+		fmt.Fprintf(&b, `<line class="b" stroke-dasharray="6 4" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, plotLeft,
+			plotWidth-plotRight, y.at(p.Bound), y.at(p.Bound))
 	}
 	at := plotWidth - plotRight
 	for i, s := range slices.Backward(p.Series) {
@@ -296,7 +300,8 @@ func (p *plot) svg() template.HTML {
 		class := string(classes[i%4])
 		if s.Dots {
 			for _, q := range s.Points {
-				fmt.Fprintf(&b, `<circle class="%s" r="3.5" cx="%.1f" cy="%.1f"><title>%s: %s</title></circle>`, class, x.at(q.x), y.at(q.y), template.HTMLEscapeString(sayX(q.x)), template.HTMLEscapeString(p.SayY(q.y)))
+				fmt.Fprintf(&b, `<circle class="%s" r="3.5" cx="%.1f" cy="%.1f"><title>%s: %s</title></circle>`, class, x.at(q.x),
+					y.at(q.y), template.HTMLEscapeString(sayX(q.x)), template.HTMLEscapeString(p.SayY(q.y)))
 			}
 			continue
 		}

@@ -46,7 +46,8 @@ const (
 
 // DefaultSearch returns the default options.
 func DefaultSearch() Search {
-	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60, Pause: 500 * time.Millisecond, Quiet: 0.02}
+	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60,
+		Pause: 500 * time.Millisecond, Quiet: 0.02}
 }
 
 // TrialEase is the value of Plan.Ease in trials. A new target is slow at first. At half of the
@@ -94,7 +95,8 @@ type search struct {
 // After that, each trial runs at the rate that is expected to be most informative, until the knee
 // is known precisely enough.
 func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate float64, n int) (*Phase, error)) (*Knee, error) {
-	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) || s.Trials < 1 || !(s.Quiet >= 0 && s.Quiet <= 1) {
+	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) ||
+		s.Trials < 1 || !(s.Quiet >= 0 && s.Quiet <= 1) {
 		return nil, fmt.Errorf("load: the options of the search are invalid: %+v", s)
 	}
 	x := &search{Search: s, k: &Knee{P99: s.P99.Seconds(), Kept: s.Kept}, try: try}

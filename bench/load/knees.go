@@ -58,7 +58,10 @@ func FindKnees(ctx context.Context, s Search, runs int, turns bool, try Trial) (
 		err = inTurns(ctx, s, found, ends, try)
 	} else {
 		for i := range runs {
-			if found[i], err = FindKnee(ctx, s, func(ctx context.Context, rate float64, n int) (*Phase, error) { return try(ctx, i, rate, n) }); err != nil || found[i].Rate == 0 {
+			if found[i], err = FindKnee(ctx, s, func(ctx context.Context, rate float64, n int) (*Phase,
+				error) {
+				return try(ctx, i, rate, n)
+			}); err != nil || found[i].Rate == 0 {
 				break
 			}
 		}

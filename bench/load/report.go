@@ -156,7 +156,8 @@ func (p *Phase) words() string {
 		rate = fmt.Sprintf("%.1f/s offered", p.Rate)
 	}
 	l := &p.Latency
-	text := fmt.Sprintf("%s at %d lanes for %.0f s: %.1f/s done, %.2f %% of what was due; p50 %s, p90 %s, p99 %s, p99.9 %s, longest %s", rate, p.Lanes, p.Seconds,
+	text := fmt.Sprintf("%s at %d lanes for %.0f s: %.1f/s done, %.2f %% of what was due; p50 %s, p90 %s, p99 %s, "+
+		"p99.9 %s, longest %s", rate, p.Lanes, p.Seconds,
 		p.Achieved, p.Kept()*100, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max))
 	if p.Again > 0 {
 		text += fmt.Sprintf("; %d requests sent again", p.Again)
@@ -221,7 +222,8 @@ func (k *Knee) words() string {
 	case !k.found():
 		return fmt.Sprintf("%s (%s)", k.rate(), bound)
 	}
-	text := fmt.Sprintf("%s, between %.1f and %.1f at 95 %% (%s), in %d trials; from nine tenths of trials that hold to one tenth it is %.0f %% of that", k.rate(), k.Low, k.High, bound,
+	text := fmt.Sprintf("%s, between %.1f and %.1f at 95 %% (%s), in %d trials; from nine tenths of trials that hold "+
+		"to one tenth it is %.0f %% of that", k.rate(), k.Low, k.High, bound,
 		k.Trials(), k.Chance*100)
 	if !k.Reached {
 		text += "; more trials or longer ones would say it as narrow as was asked"

@@ -226,7 +226,8 @@ func (r *run) say(at, all time.Duration, records []*record) {
 
 // finish completes the phase from the workers' records.
 func (r *run) finish(ctx context.Context, records []*record) (*Phase, error) {
-	p := &Phase{Rate: r.Rate, Arrival: string(r.Arrival), Seconds: r.For.Seconds(), Warm: r.Warm.Seconds(), Lanes: len(records), Behind: r.behind.Load()}
+	p := &Phase{Rate: r.Rate, Arrival: string(r.Arrival), Seconds: r.For.Seconds(), Warm: r.Warm.Seconds(),
+		Lanes: len(records), Behind: r.behind.Load()}
 	if r.Ease > 0 {
 		p.Warm = 0
 	}

@@ -101,10 +101,12 @@ func (w *Workload) Act(number uint64, a Actors) (to primitives.AccountID, action
 	case transferFar:
 		return a.Far(), []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}}
 	case callFT:
-		return a.Token, []primitives.Action{&primitives.FunctionCall{Method: "ft_transfer", Gas: callGas, Deposit: primitives.Yocto(1), Args: fmt.Appendf(nil, `{"receiver_id":%q,"amount":"1"}`, a.Near())}}
+		return a.Token, []primitives.Action{&primitives.FunctionCall{Method: "ft_transfer", Gas: callGas,
+			Deposit: primitives.Yocto(1), Args: fmt.Appendf(nil, `{"receiver_id":%q,"amount":"1"}`, a.Near())}}
 	case callHog:
 		from := a.Sender*heavyOwn + int(number%(heavyOwn/heavyCount))*heavyCount
-		return a.Hog, []primitives.Action{&primitives.FunctionCall{Method: "fill", Gas: heavyGas, Args: fmt.Appendf(nil, `{"from":%d,"count":%d,"size":%d}`, from, heavyCount, heavySize)}}
+		return a.Hog, []primitives.Action{&primitives.FunctionCall{Method: "fill", Gas: heavyGas,
+			Args: fmt.Appendf(nil, `{"from":%d,"count":%d,"size":%d}`, from, heavyCount, heavySize)}}
 	default:
 		return a.Near(), []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}}
 	}

@@ -59,7 +59,8 @@ func Check(m *epoch.Manager, key primitives.ChunkKey, at primitives.ChunkAnchor,
 		return early(err)
 	}
 	if parent.PrevHash != at.PrevPrevBlock || parent.Height+1 != key.HeightCreated || id != key.EpochID {
-		return fmt.Errorf("%w: on parent %v it must have height %d, epoch %v and anchor %v, but it has height %d, epoch %v and anchor %v", ErrWrong,
+		return fmt.Errorf("%w: on parent %v it must have height %d, epoch %v and anchor %v, but it has height %d, epoch "+
+			"%v and anchor %v", ErrWrong,
 			at.PrevBlock, parent.Height+1, id, parent.PrevHash, key.HeightCreated, key.EpochID, at.PrevPrevBlock)
 	}
 	return nil
@@ -78,7 +79,8 @@ func checkWithoutParent(m *epoch.Manager, key primitives.ChunkKey, at primitives
 	genesis primitives.Height) error {
 	if at.PrevPrevBlock.IsZero() {
 		if key.HeightCreated > genesis+1 {
-			return fmt.Errorf("%w: the chunk at height %d names no anchor (the block before its parent); only a child of the genesis, up to height %d, may do so",
+			return fmt.Errorf("%w: the chunk at height %d names no anchor (the block before its parent); only a child of the "+
+				"genesis, up to height %d, may do so",
 				ErrWrong, key.HeightCreated, genesis+1)
 		}
 		return nil
@@ -97,10 +99,12 @@ func checkWithoutParent(m *epoch.Manager, key primitives.ChunkKey, at primitives
 	} else if err != nil {
 		return err
 	} else if tail {
-		return fmt.Errorf("%w: the anchor at height %d may be near the end of its epoch, so only the parent shows the chunk's epoch", ErrEarly, a.Height)
+		return fmt.Errorf("%w: the anchor at height %d may be near the end of its epoch, so only the parent shows the "+
+			"chunk's epoch", ErrEarly, a.Height)
 	}
 	if key.HeightCreated > next {
-		return fmt.Errorf("%w: the chunk's height is %d; without the parent, an anchor of height %d proves only height %d", ErrEarly, key.HeightCreated, a.Height, next)
+		return fmt.Errorf("%w: the chunk's height is %d; without the parent, an anchor of height %d proves only height %d",
+			ErrEarly, key.HeightCreated, a.Height, next)
 	}
 	if key.EpochID != a.EpochID {
 		return fmt.Errorf("%w: the message states epoch %v, expected %v, the epoch of its anchor", ErrWrong, key.EpochID, a.EpochID)

@@ -86,7 +86,8 @@ func (q *Queue[M]) Put(e Entry, m M) error {
 	}
 	if count >= MaxQueued/share || bytes > MaxQueuedBytes/share {
 		q.Counters.Refused.Add(1)
-		return fmt.Errorf("%w: with this message %s would have %d waiting messages of %d bytes, the limits are %d and %d", ErrEarly, e.Signer, count+1, bytes,
+		return fmt.Errorf("%w: with this message %s would have %d waiting messages of %d bytes, the limits are %d and %d",
+			ErrEarly, e.Signer, count+1, bytes,
 			MaxQueued/share, MaxQueuedBytes/share)
 	}
 	q.waiting = append(q.waiting, queued[M]{e, m})

@@ -52,7 +52,8 @@ func placeOf(c *primitives.PartialChunk) (primitives.ChunkKey, primitives.ChunkA
 // is known. checkPlain returns the chunk's epoch, or the likely epoch if the chunk's epoch is
 // unknown. It also returns whether this node may forward parts to the validators of the returned
 // epoch.
-func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHeader, id primitives.EpochID, known bool) (primitives.EpochID, bool, error) {
+func (p *Pool) checkPlain(e *entry, hash primitives.Hash, h *primitives.ChunkHeader, id primitives.EpochID,
+	known bool) (primitives.EpochID, bool, error) {
 	placed := known
 	if !known {
 		var err error

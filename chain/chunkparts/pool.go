@@ -138,7 +138,8 @@ type want struct {
 // New returns an empty pool. me is the own account, empty for a node that does not validate. rs
 // encodes and decodes the chunks of this chain, verify checks signatures, random returns a number
 // in [0, n).
-func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify func(primitives.Signature, []byte, primitives.PublicKey) bool, random func(n int) int) *Pool {
+func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon,
+	verify func(primitives.Signature, []byte, primitives.PublicKey) bool, random func(n int) int) *Pool {
 	p := &Pool{
 		me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, bySlot: map[slot]primitives.Hash{},
 		byPrev: map[primitives.Hash][]*entry{}, byHeight: map[primitives.Height][]*entry{}, wants: map[primitives.Hash]*entry{},
@@ -342,7 +343,8 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 			leaves[i], good = x.VerifyLeaf(root, p.rs.TotalParts())
 		}
 		if !good {
-			return nil, fmt.Errorf("%w: part %d is longer than %d bytes, or does not match the chunk's Merkle root", ErrPart, x.Ord, MaxCoded/p.rs.DataParts())
+			return nil, fmt.Errorf("%w: part %d is longer than %d bytes, or does not match the chunk's Merkle root", ErrPart,
+				x.Ord, MaxCoded/p.rs.DataParts())
 		}
 	}
 	return leaves, nil
@@ -356,7 +358,8 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 //
 // If anchored is set, verifyLikelySigner considers epochs from EarlyKickout on too. In these epochs
 // the producer depends on the chunk's anchor, which is most likely the head or its parent.
-func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height, anchored bool) (by primitives.AccountID, err error) {
+func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID,
+	height primitives.Height, anchored bool) (by primitives.AccountID, err error) {
 	if p.outsideHorizon(height) {
 		return "", fmt.Errorf("%w: shard %d at height %d, the head is at %d", ErrHorizon, shard, height, p.head.Height)
 	}
@@ -390,7 +393,8 @@ func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Sig
 			return by, nil
 		}
 	}
-	return "", fmt.Errorf("%w: the chunk's parent block is unknown, and no likely producer of shard %d at height %d has signed", ErrSignature, shard, height)
+	return "", fmt.Errorf("%w: the chunk's parent block is unknown, and no likely producer of shard %d at height %d "+
+		"has signed", ErrSignature, shard, height)
 }
 
 // partial handles parts and receipts of a chunk. known says that the header comes from an entry.
@@ -506,7 +510,8 @@ func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, pl
 		return id, false, fmt.Errorf("%w: the chunk's parent block is unknown, and so are the shards of the next epoch: %w", ErrHeader, err)
 	}
 	if !layout.Has(h.ShardID) {
-		return id, false, fmt.Errorf("%w: the chunk's parent block is unknown, and neither this epoch nor the next has shard %d", ErrHeader, h.ShardID)
+		return id, false, fmt.Errorf("%w: the chunk's parent block is unknown, and neither this epoch nor the next has "+
+			"shard %d", ErrHeader, h.ShardID)
 	}
 	return id, false, nil
 }

@@ -225,7 +225,8 @@ func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others b
 	}
 	if main == "" {
 		trackers, _ := p.trackersOf(ancestor, h.ShardID)
-		list := slices.DeleteFunc(slices.Clone(facts.producers), func(a primitives.AccountID) bool { return a == p.me || !slices.Contains(trackers, a) })
+		list := slices.DeleteFunc(slices.Clone(facts.producers),
+			func(a primitives.AccountID) bool { return a == p.me || !slices.Contains(trackers, a) })
 		if others := slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == e.want.lastAsked }); len(others) > 0 {
 			// Do not ask the validator of the last request again: it does not have the chunk yet. A
 			// validator that produces chunks of the shard only in the next epoch may get the chunk
@@ -271,7 +272,8 @@ func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others b
 		}
 	}
 	for _, a := range order {
-		out.Ask = append(out.Ask, Ask{Account: a, PreferPeer: p.random(2) == 0, Shard: h.ShardID, MinHeight: minPeerHeight(h), Request: requests[a]})
+		out.Ask = append(out.Ask, Ask{Account: a, PreferPeer: p.random(2) == 0, Shard: h.ShardID, MinHeight: minPeerHeight(h),
+			Request: requests[a]})
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ func (p *Pool) respond(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 	ords, shards := slices.Clone(q.Ords), slices.Clone(q.Shards)
 	slices.Sort(ords)
 	slices.Sort(shards)
-	ords, shards = slices.DeleteFunc(slices.Compact(ords), func(ord uint64) bool { return ord >= uint64(p.rs.TotalParts()) }), slices.Compact(shards)
+	ords, shards = slices.DeleteFunc(slices.Compact(ords),
+		func(ord uint64) bool { return ord >= uint64(p.rs.TotalParts()) }), slices.Compact(shards)
 	take := func(parts []*primitives.ChunkPart, receipts map[primitives.ShardID]primitives.ReceiptProof) {
 		ords = slices.DeleteFunc(ords, func(ord uint64) bool {
 			found := ord < uint64(len(parts)) && parts[ord] != nil

@@ -70,9 +70,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: minimum_stake_ratio is %v, must be a ratio below 1", ErrConfig, c.MinimumStakeRatio)
 	case !c.OnlineMinThreshold.valid() || !c.OnlineMaxThreshold.valid() ||
 		int64(c.OnlineMinThreshold.Num)*int64(c.OnlineMaxThreshold.Den) >= int64(c.OnlineMaxThreshold.Num)*int64(c.OnlineMinThreshold.Den):
-		return fmt.Errorf("%w: online_min_threshold is %v, must be a ratio below online_max_threshold, which is %v", ErrConfig, c.OnlineMinThreshold, c.OnlineMaxThreshold)
+		return fmt.Errorf("%w: online_min_threshold is %v, must be a ratio below online_max_threshold, which is %v",
+			ErrConfig, c.OnlineMinThreshold, c.OnlineMaxThreshold)
 	case !c.ProtocolUpgradeStakeThreshold.valid():
-		return fmt.Errorf("%w: protocol_upgrade_stake_threshold is %v, must be a ratio with a denominator above 0", ErrConfig, c.ProtocolUpgradeStakeThreshold)
+		return fmt.Errorf("%w: protocol_upgrade_stake_threshold is %v, must be a ratio with a denominator above 0", ErrConfig,
+			c.ProtocolUpgradeStakeThreshold)
 	case !c.MaxInflationRate.valid():
 		return fmt.Errorf("%w: max_inflation_rate is %v, must be a ratio with a denominator above 0", ErrConfig, c.MaxInflationRate)
 	case c.ShardLayout.IsZero() == (c.Resharding == nil):

@@ -51,11 +51,13 @@ func UpgradeScheduleOf(votes []UpgradeVote, newest primitives.ProtocolVersion) (
 			return nil, fmt.Errorf("%w: protocol upgrades must be in the order of their dates", ErrConfig)
 		}
 		if i > 0 && v.Version != votes[i-1].Version+1 {
-			return nil, fmt.Errorf("%w: protocol upgrade to %d after one to %d, must be to the next version", ErrConfig, v.Version, votes[i-1].Version)
+			return nil, fmt.Errorf("%w: protocol upgrade to %d after one to %d, must be to the next version", ErrConfig,
+				v.Version, votes[i-1].Version)
 		}
 	}
 	if n := len(votes); n > 0 && votes[n-1].Version != newest {
-		return nil, fmt.Errorf("%w: the last protocol upgrade is to %d, must be to this program's version %d", ErrConfig, votes[n-1].Version, newest)
+		return nil, fmt.Errorf("%w: the last protocol upgrade is to %d, must be to this program's version %d", ErrConfig,
+			votes[n-1].Version, newest)
 	}
 	return &UpgradeSchedule{newest, slices.Clone(votes)}, nil
 }

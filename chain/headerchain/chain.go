@@ -268,7 +268,8 @@ func (c *Chain) checkVersion(id primitives.EpochID, v primitives.ProtocolVersion
 	if c.o.Newest == 0 || v <= c.o.Newest {
 		return nil
 	}
-	return fmt.Errorf("%w: epoch %v has version %d, this program runs versions up to %d: install a newer release", ErrVersion, id, v, c.o.Newest)
+	return fmt.Errorf("%w: epoch %v has version %d, this program runs versions up to %d: install a newer release",
+		ErrVersion, id, v, c.o.Newest)
 }
 
 // validationContext returns the data for ValidateHeader, and the block Merkle tree up to the
@@ -302,7 +303,8 @@ func (c *Chain) validationContext(h *primitives.BlockHeader, parent *Row) (*chai
 		func() (err error) {
 			stakes, err := m.BlockApprovers(p)
 			for _, s := range stakes {
-				j.Approvers = append(j.Approvers, chain.Approver{AccountID: s.AccountID, PublicKey: s.PublicKey, StakeThis: s.StakeThisEpoch, StakeNext: s.StakeNextEpoch})
+				j.Approvers = append(j.Approvers, chain.Approver{AccountID: s.AccountID, PublicKey: s.PublicKey,
+					StakeThis: s.StakeThisEpoch, StakeNext: s.StakeNextEpoch})
 			}
 			return
 		},

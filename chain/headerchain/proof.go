@@ -120,7 +120,8 @@ func (p *EpochProof) DecodeBorsh(r *borsh.Reader) {
 // Verify verifies a proof for the chain with this genesis. producers are the distinct block
 // producers of the second epoch, in order (nearcore chain/client/src/sync/epoch.rs:315). Verify
 // does not check that the proof is recent. Errors: ErrProof.
-func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.ValidatorStake, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
+func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.ValidatorStake,
+	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(p.Epochs) < 2 {
 		return fmt.Errorf("%w: the proof has %d epochs, must have at least 2", ErrProof, len(p.Epochs))
 	}
@@ -137,7 +138,8 @@ func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.Vali
 				hash = primitives.BlockProducersHash
 			}
 			if hash(e.Producers) != before.NextBPHash {
-				return fmt.Errorf("%w: the block producers of the proof's epoch %d do not have the hash in the final block of epoch %d", ErrProof, i, i-1)
+				return fmt.Errorf("%w: the block producers of the proof's epoch %d do not have the hash in the final block of "+
+					"epoch %d", ErrProof, i, i-1)
 			}
 			id = before.NextEpochID
 		}
@@ -298,7 +300,8 @@ func (p *EpochProof) Start() (*Start, error) {
 	}
 	final, ok := known[cur.First.LastFinalBlock]
 	if !ok {
-		return nil, fmt.Errorf("%w: the proof lacks the header of block %v, the last final block at the current epoch's first block", ErrProof, cur.First.LastFinalBlock)
+		return nil, fmt.Errorf("%w: the proof lacks the header of block %v, the last final block at the current epoch's "+
+			"first block", ErrProof, cur.First.LastFinalBlock)
 	}
 	s := &Start{Before: last.First}
 	info := epoch.BlockInfoFromHeader(cur.First, final)
@@ -316,7 +319,8 @@ func (p *EpochProof) Start() (*Start, error) {
 	}
 	for _, r := range s.Rows {
 		if r.Info.Hash != r.Header.Hash() || r.Info.Height != r.Header.Height {
-			return nil, fmt.Errorf("%w: the proof pairs the BlockInfo of block %v with the header of block %v", ErrProof, r.Info.Hash, r.Header.Hash())
+			return nil, fmt.Errorf("%w: the proof pairs the BlockInfo of block %v with the header of block %v", ErrProof,
+				r.Info.Hash, r.Header.Hash())
 		}
 	}
 	return s, nil

@@ -116,7 +116,8 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 		return out, err
 	}
 	if len(a.Contracts) > MaxRequested { // checked first, because the signature check hashes the list
-		return out, fmt.Errorf("%w: the list for shard %d at height %d has %d contracts, the limit is %d", ErrContracts, a.Key.ShardID, a.Key.HeightCreated, len(a.Contracts), MaxRequested)
+		return out, fmt.Errorf("%w: the list for shard %d at height %d has %d contracts, the limit is %d", ErrContracts,
+			a.Key.ShardID, a.Key.HeightCreated, len(a.Contracts), MaxRequested)
 	}
 	if _, err := t.assigned(a.Key, t.me.Account); err != nil {
 		return out, err
@@ -129,11 +130,13 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	case len(a.Contracts) == 0:
 		return out, nil
 	case t.accessLists.has(id):
-		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown,
+			a.Key.ShardID, a.Key.HeightCreated)
 	}
 	// A list of contracts for this witness has arrived before this list.
 	if w, _, err := t.codeWaiter(id); err == nil && w.asked != nil {
-		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: the list of contracts called by the chunk of shard %d at height %d", ErrKnown,
+			a.Key.ShardID, a.Key.HeightCreated)
 	}
 	list := &accessList{a, producer}
 	t.accessLists.put(id, list)
@@ -266,7 +269,8 @@ func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	}
 	t.answered.put(who, struct{}{})
 	if len(q.Contracts) > MaxRequested {
-		return out, fmt.Errorf("%w: the request of %s has %d contracts, the limit is %d", ErrContracts, q.Requester, len(q.Contracts), MaxRequested)
+		return out, fmt.Errorf("%w: the request of %s has %d contracts, the limit is %d", ErrContracts, q.Requester,
+			len(q.Contracts), MaxRequested)
 	}
 	begun := t.now()
 	out, err = t.respond(out, who, ev)
@@ -369,7 +373,8 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		return out, err
 	}
 	if w.decoding {
-		return out, fmt.Errorf("%w: another response with code for shard %d at height %d is being decoded", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
+		return out, fmt.Errorf("%w: another response with code for shard %d at height %d is being decoded", ErrUnasked,
+			a.Key.ShardID, a.Key.HeightCreated)
 	}
 	w.decoding = true
 	var list []contract
@@ -384,7 +389,8 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 			got[i] = list[i].hash
 		}
 		if !slices.Equal(sorted(got), w.asked) {
-			return fmt.Errorf("%w: the response of %s has %d contracts, expected exactly the %d that this node requested", ErrContracts, a.Responder, len(codes), len(w.asked))
+			return fmt.Errorf("%w: the response of %s has %d contracts, expected exactly the %d that this node requested",
+				ErrContracts, a.Responder, len(codes), len(w.asked))
 		}
 		return nil
 	}, then: func(err error) (Out, error) {
@@ -394,7 +400,8 @@ func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err 
 		t.contracts.add(list)
 		still, l, _ := t.codeWaiter(id)
 		if still != w {
-			return Out{}, fmt.Errorf("%w: the code for shard %d at height %d came after the witness was checked or dropped", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
+			return Out{}, fmt.Errorf("%w: the code for shard %d at height %d came after the witness was checked or dropped",
+				ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 		}
 		for i := range list {
 			w.codes = append(w.codes, list[i].code)

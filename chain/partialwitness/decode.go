@@ -39,7 +39,8 @@ var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 		level zstd.EncoderLevel
 	}{{&p.fast, zstd.SpeedFastest}, {&p.better, zstd.SpeedDefault}} {
 		var err error
-		if *x.at, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(x.level), zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(1)); err != nil {
+		if *x.at, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(x.level), zstd.WithEncoderCRC(false),
+			zstd.WithEncoderConcurrency(1)); err != nil {
 			panic(fmt.Sprintf("witness: zstd: %v", err)) // cannot happen: the options are constant
 		}
 	}
@@ -254,7 +255,8 @@ func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 
 // Parts splits a compressed witness into one part for each of the chunk's validators, in order of
 // assignment, and signs the parts. at is the chunk's anchor, nil before EarlyKickout.
-func Parts(key primitives.ChunkKey, at *primitives.ChunkAnchor, payload []byte, validators int, signer primitives.SecretKey) ([]*primitives.PartialWitness, error) {
+func Parts(key primitives.ChunkKey, at *primitives.ChunkAnchor, payload []byte, validators int,
+	signer primitives.SecretKey) ([]*primitives.PartialWitness, error) {
 	c, err := WitnessCoder(validators)
 	if err != nil {
 		return nil, err
@@ -265,7 +267,8 @@ func Parts(key primitives.ChunkKey, at *primitives.ChunkAnchor, payload []byte, 
 	}
 	out := make([]*primitives.PartialWitness, len(parts))
 	for i, part := range parts {
-		p := &primitives.PartialWitness{EpochID: key.EpochID, ShardID: key.ShardID, HeightCreated: key.HeightCreated, Anchor: at, Ord: uint64(i), Part: part, EncodedLength: length}
+		p := &primitives.PartialWitness{EpochID: key.EpochID, ShardID: key.ShardID, HeightCreated: key.HeightCreated,
+			Anchor: at, Ord: uint64(i), Part: part, EncodedLength: length}
 		p.Signed(func(b []byte) { p.Signature = signer.Sign(b) })
 		out[i] = p
 	}
@@ -274,7 +277,8 @@ func Parts(key primitives.ChunkKey, at *primitives.ChunkAnchor, payload []byte, 
 
 // DeployParts splits the code that a chunk deploys into one part for each owner, and signs the
 // parts. at is the chunk's anchor, nil before EarlyKickout.
-func DeployParts(key primitives.ChunkKey, at *primitives.ChunkAnchor, codes [][]byte, owners int, signer primitives.SecretKey) ([]*primitives.PartialContractDeploys, error) {
+func DeployParts(key primitives.ChunkKey, at *primitives.ChunkAnchor, codes [][]byte, owners int,
+	signer primitives.SecretKey) ([]*primitives.PartialContractDeploys, error) {
 	c, err := DeploysCoder(owners)
 	if err != nil {
 		return nil, err
@@ -293,7 +297,8 @@ func DeployParts(key primitives.ChunkKey, at *primitives.ChunkAnchor, codes [][]
 }
 
 // Endorse returns a signed endorsement of a chunk.
-func Endorse(key primitives.ChunkKey, chunk primitives.Hash, account primitives.AccountID, signer primitives.SecretKey) *primitives.ChunkEndorsement {
+func Endorse(key primitives.ChunkKey, chunk primitives.Hash, account primitives.AccountID,
+	signer primitives.SecretKey) *primitives.ChunkEndorsement {
 	e := &primitives.ChunkEndorsement{ChunkHash: chunk, Metadata: primitives.ChunkEndorsementMetadata{
 		AccountID: account, ShardID: key.ShardID, EpochID: key.EpochID, HeightCreated: key.HeightCreated}}
 	e.Signature = signer.Sign(primitives.ChunkEndorsementBytes(chunk))

@@ -417,7 +417,8 @@ func (t *Tracker) begin(id chunkID, producer primitives.AccountID, at *primitive
 		w.signer, w.at = producer, at
 	}
 	if at != nil && (w.at == nil || *w.at != *at) {
-		return nil, fmt.Errorf("%w: the previous block %v or the block before it differs from those in the producer's first message about this chunk", ErrPart, at.PrevBlock)
+		return nil, fmt.Errorf("%w: the previous block %v or the block before it differs from those in the producer's "+
+			"first message about this chunk", ErrPart, at.PrevBlock)
 	}
 	return w, nil
 }
@@ -491,7 +492,8 @@ func (t *Tracker) tryDecode(out Out, key chunkID, w *pendingWitness) Out {
 func (t *Tracker) decoded(out Out, j PendingWitness, producer primitives.AccountID) (Out, error) {
 	witness := j.Witness
 	if witness.Key() != j.Key || j.at != nil && witness.Header.PrevBlockHash != j.at.PrevBlock {
-		return out, fmt.Errorf("%w: the decoded witness is for shard %d at height %d on block %v, but its parts (shard %d at height %d) name a different chunk or block", ErrPart,
+		return out, fmt.Errorf("%w: the decoded witness is for shard %d at height %d on block %v, but its parts (shard %d "+
+			"at height %d) name a different chunk or block", ErrPart,
 			witness.Header.ShardID, witness.Header.HeightCreated, witness.Header.PrevBlockHash, j.Key.ShardID, j.Key.HeightCreated)
 	}
 	if producer != t.me.Account {
@@ -520,7 +522,8 @@ func (t *Tracker) witnessValidated(j *WitnessValidated) (out Out, err error) {
 	}
 	above := int64(j.Key.HeightCreated) - int64(j.Head)
 	if above < orphanFrom || above > orphanTo || j.Size > maxOrphan {
-		return out, fmt.Errorf("%w: the parent block is unknown, and the witness cannot wait for it: %d heights above the head, must be %d to %d; %d bytes, the limit is %d",
+		return out, fmt.Errorf("%w: the parent block is unknown, and the witness cannot wait for it: %d heights above the "+
+			"head, must be %d to %d; %d bytes, the limit is %d",
 			ErrIrrelevant, above, orphanFrom, orphanTo, j.Size, maxOrphan)
 	}
 	t.orphans.put(j.id(), j.PendingWitness)

@@ -155,7 +155,8 @@ func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 		s.accept(ev, now)
 	case Mine:
 		if ev.Blocks > MaxMine-s.mine {
-			err = fmt.Errorf("%w: %d requested while %d earlier ones are not produced yet; the limit for both is %d", ErrTooMany, ev.Blocks, s.mine, MaxMine)
+			err = fmt.Errorf("%w: %d requested while %d earlier ones are not produced yet; the limit for both is %d", ErrTooMany,
+				ev.Blocks, s.mine, MaxMine)
 			break
 		}
 		s.mine += ev.Blocks

@@ -70,11 +70,13 @@ func Open(ctx context.Context, o Options) (*Writer, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
 		return nil, fmt.Errorf("%w: %.200q is not an endpoint URL such as http://127.0.0.1:9000", ErrBucket, o.Endpoint)
 	}
-	keys := credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}})
+	keys := credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{},
+		&credentials.FileAWSCredentials{}, &credentials.IAM{}})
 	if o.AccessKey != "" {
 		keys = credentials.NewStaticV4(o.AccessKey, o.SecretKey, "")
 	}
-	c, err := minio.New(u.Host, &minio.Options{Creds: keys, Secure: u.Scheme == "https", Region: o.Region, Transport: o.Transport, MaxRetries: 1})
+	c, err := minio.New(u.Host, &minio.Options{Creds: keys, Secure: u.Scheme == "https", Region: o.Region,
+		Transport: o.Transport, MaxRetries: 1})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBucket, err)
 	}
@@ -178,7 +180,8 @@ func (w *Writer) put(ctx context.Context, key string, text []byte) error {
 	}
 	body := bytes.TrimSuffix(out.Bytes(), []byte{'\n'})
 	return w.try(ctx, "write "+key, func(ctx context.Context) error {
-		_, err := w.c.PutObject(ctx, w.o.Bucket, key, bytes.NewReader(body), int64(len(body)), minio.PutObjectOptions{ContentType: "application/json", DisableMultipart: true})
+		_, err := w.c.PutObject(ctx, w.o.Bucket, key, bytes.NewReader(body), int64(len(body)),
+			minio.PutObjectOptions{ContentType: "application/json", DisableMultipart: true})
 		return err
 	})
 }

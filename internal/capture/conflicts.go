@@ -72,7 +72,8 @@ type Search struct {
 
 // NewSearch returns a search for items that these accounts sign with these keys.
 func NewSearch(keys map[primitives.AccountID]primitives.PublicKey) *Search {
-	s := &Search{keys: map[primitives.AccountID]primitives.PublicKey{}, at: map[signedAt]string{}, skips: map[skip]bool{}, known: map[primitives.Hash]bool{}}
+	s := &Search{keys: map[primitives.AccountID]primitives.PublicKey{}, at: map[signedAt]string{}, skips: map[skip]bool{},
+		known: map[primitives.Hash]bool{}}
 	for id, key := range keys {
 		s.add(id, key)
 	}
@@ -232,12 +233,14 @@ func (s *Search) note(at signedAt, what string) {
 }
 
 func (s *Search) conflict(at signedAt, a, b string) {
-	c := Conflict{Account: at.account, Kind: map[byte]string{'b': "block", 'c': "chunk", 'v': "vote"}[at.kind], Height: at.height, Shard: at.shard, A: a, B: b}
+	c := Conflict{Account: at.account, Kind: map[byte]string{'b': "block", 'c': "chunk", 'v': "vote"}[at.kind],
+		Height: at.height, Shard: at.shard, A: a, B: b}
 	if i, found := slices.BinarySearchFunc(s.Conflicts, c, compareConflicts); !found {
 		s.Conflicts = slices.Insert(s.Conflicts, i, c)
 	}
 }
 
 func compareConflicts(a, b Conflict) int {
-	return cmp.Or(cmp.Compare(a.Height, b.Height), cmp.Compare(a.Account, b.Account), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.B, b.B))
+	return cmp.Or(cmp.Compare(a.Height, b.Height), cmp.Compare(a.Account, b.Account), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.B, b.B))
 }

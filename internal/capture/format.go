@@ -85,7 +85,8 @@ func (n Names) Words(m wire.Message) string {
 }
 
 func (n Names) handshake(m *wire.Handshake) string {
-	out := fmt.Sprintf("%s to %s: protocol %d (from %d on), chain %s %s, height %d, shards %s", n.Of(m.Sender), n.Of(m.Target), m.Version, m.Oldest,
+	out := fmt.Sprintf("%s to %s: protocol %d (from %d on), chain %s %s, height %d, shards %s", n.Of(m.Sender),
+		n.Of(m.Target), m.Version, m.Oldest,
 		m.Chain.Genesis.ChainID, hash(m.Chain.Genesis.Hash), m.Chain.Height, list(m.Chain.TrackedShards))
 	if m.Chain.Archival {
 		out += ", archival"
@@ -157,13 +158,15 @@ func block(b *primitives.Block) string {
 		}
 	}
 	at := time.Unix(0, int64(h.Timestamp)).UTC().Format("15:04:05.000")
-	return fmt.Sprintf("block %d %s on %s: made at %s, %d of %d chunks, %d of %d approvals, %d endorsements, epoch %s", h.Height, hash(h.Hash()),
+	return fmt.Sprintf("block %d %s on %s: made at %s, %d of %d chunks, %d of %d approvals, %d endorsements, epoch %s",
+		h.Height, hash(h.Hash()),
 		hash(h.PrevHash), at, included, len(b.Body.Chunks), votes, len(h.Approvals), endorsements, hash(primitives.Hash(h.EpochID)))
 }
 
 func transaction(t *primitives.SignedTransaction) string {
 	return fmt.Sprintf("transaction %s of %s to %s: %s, nonce %d, %d bytes", hash(t.Hash()), t.SignerID, t.ReceiverID,
-		some("actions", t.Actions, func(a primitives.Action) string { return fmt.Sprintf("%T", a)[len("*primitives."):] }), t.Nonce.Nonce, t.Size())
+		some("actions", t.Actions, func(a primitives.Action) string { return fmt.Sprintf("%T", a)[len("*primitives."):] }),
+		t.Nonce.Nonce, t.Size())
 }
 
 func stateResponse(m *wire.StateResponse) string {

@@ -43,7 +43,8 @@ func (n Names) body(b wire.Body) string {
 		return fmt.Sprintf("pong %d of %s", b.Nonce, n.Of(b.Source))
 	case *wire.PartialChunk:
 		h := &b.Header
-		return fmt.Sprintf("%s of chunk %s of shard %d at height %d; %s", parts(b.Parts), hash(h.ChunkHash()), h.ShardID, h.HeightCreated, receipts(b.Receipts)) +
+		return fmt.Sprintf("%s of chunk %s of shard %d at height %d; %s", parts(b.Parts), hash(h.ChunkHash()), h.ShardID,
+			h.HeightCreated, receipts(b.Receipts)) +
 			chunkAnchor(b.Anchor)
 	case *wire.ChunkForward:
 		return fmt.Sprintf("%s of chunk %s of shard %d at height %d", parts(b.Parts), hash(b.ChunkHash), b.ShardID, b.HeightCreated)
@@ -69,7 +70,8 @@ func (n Names) body(b wire.Body) string {
 		if !b.Header {
 			what = fmt.Sprintf("part %d", b.Part)
 		}
-		answer := map[primitives.StateAckBody]string{primitives.StateWillRespond: "comes", primitives.StateBusy: "does not come, it is busy", primitives.StateError: "does not come, it has failed"}[b.Body]
+		answer := map[primitives.StateAckBody]string{primitives.StateWillRespond: "comes",
+			primitives.StateBusy: "does not come, it is busy", primitives.StateError: "does not come, it has failed"}[b.Body]
 		return fmt.Sprintf("%s of the state of shard %d at %s %s", what, b.ShardID, hash(b.SyncHash), answer)
 	case *wire.ContractAccesses:
 		return chunkKey(&b.Key) + anchored(b.Anchor) + " calls contracts: " + some("hashes", b.Contracts, codeHash)
@@ -82,7 +84,8 @@ func (n Names) body(b wire.Body) string {
 		}
 		return fmt.Sprintf("code for %s%s, %s compressed", chunkKey(&b.Key), by, size(b.Compressed))
 	case *wire.ContractDeploys:
-		return fmt.Sprintf("part %d of the code that %s%s deploys, %s of %d", b.Ord, chunkKey(&b.Key), anchored(b.Anchor), size(b.Part), b.EncodedLength)
+		return fmt.Sprintf("part %d of the code that %s%s deploys, %s of %d", b.Ord, chunkKey(&b.Key), anchored(b.Anchor),
+			size(b.Part), b.EncodedLength)
 	}
 	panic(fmt.Sprintf("capture: no text for message type %T", b))
 }
@@ -94,7 +97,8 @@ func chunkKey(k *primitives.ChunkKey) string {
 }
 
 func witness(p *primitives.PartialWitness) string {
-	return fmt.Sprintf("part %d of the witness for the chunk of shard %d at height %d%s, %s of %d", p.Ord, p.ShardID, p.HeightCreated, anchored(p.Anchor), size(p.Part), p.EncodedLength)
+	return fmt.Sprintf("part %d of the witness for the chunk of shard %d at height %d%s, %s of %d", p.Ord, p.ShardID,
+		p.HeightCreated, anchored(p.Anchor), size(p.Part), p.EncodedLength)
 }
 
 // anchored formats the parent and the anchor of a chunk, which messages have from protocol version

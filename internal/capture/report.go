@@ -79,7 +79,8 @@ func Write(out io.Writer, in io.Reader, f Filter, n Names) error {
 		}
 		words, body := message(l, n)
 		if f.passes(l, from, to, body) {
-			if _, err := fmt.Fprintf(w, "%10.4f #%d %s > %s %s: %s\n", l.T, l.Conn, plain(from), plain(to), plain(l.Kind), plain(words)); err != nil {
+			if _, err := fmt.Fprintf(w, "%10.4f #%d %s > %s %s: %s\n", l.T, l.Conn, plain(from), plain(to), plain(l.Kind),
+				plain(words)); err != nil {
 				return err
 			}
 		}

@@ -48,7 +48,8 @@ func moveChain(data, to string) error {
 	if err := errors.Join(syncFolder(data), moving("move begun")); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Rename(filepath.Join(data, storage.Mark), filepath.Join(dir, storage.Mark)), syncFolder(dir), syncFolder(data)); err != nil {
+	if err := errors.Join(os.Rename(filepath.Join(data, storage.Mark), filepath.Join(dir, storage.Mark)), syncFolder(dir),
+		syncFolder(data)); err != nil {
 		return err
 	}
 	return moveRest(data, dir)

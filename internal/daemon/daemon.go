@@ -165,7 +165,8 @@ func Start(o Options) (_ *Daemon, err error) {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
-	h := &Daemon{Instance: Instance{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, version: o.Version, began: time.Now(), tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	h := &Daemon{Instance: Instance{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build,
+		version: o.Version, began: time.Now(), tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
 	h.cpu.percent(h.began) // the next call measures from here on
 	h.worlds = newWorlds(h)
 	h.restarts = o.Restarts
@@ -326,8 +327,11 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	}
 	h.upgradeVotes = upgrades.Votes()
 	if h.Engine, err = engine.Open(engine.Options{
-		Upgrades: upgrades, Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, ProofBytes: proofs, ProofsFor: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify, StateBytes: stateMemory(c.StateMemory),
-		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, SyncPointEpochs: int(c.PointEpochs), PartialBodies: len(o.Follow) > 0,
+		Upgrades: upgrades, Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, ProofBytes: proofs,
+		ProofsFor: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify,
+		StateBytes: stateMemory(c.StateMemory),
+		GapBlocks:  primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil,
+		SyncPointEpochs: int(c.PointEpochs), PartialBodies: len(o.Follow) > 0,
 		Warn: h.warn, Now: peersClock(ports.network != nil),
 		MaxHeightJump: maxHeightJump(ports.network != nil, chain),
 	}); err != nil {
@@ -427,14 +431,17 @@ const undoLimit = 5 * time.Second
 // openBackend creates the backend that answers queries about the chain.
 func (h *Daemon) openBackend(o *Options, undo *[]func()) {
 	hm, c := o.Home, o.Home.Config
-	h.views = viewpool.New(viewpool.Options{Timeout: c.RPC.PollingTimeout, Queue: int(c.RPC.Limits.Views), Alarm: func(e *viewpool.PanicError) {
-		h.log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
-	}})
+	h.views = viewpool.New(viewpool.Options{Timeout: c.RPC.PollingTimeout, Queue: int(c.RPC.Limits.Views),
+		Alarm: func(e *viewpool.PanicError) {
+			h.log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
+		}})
 	*undo = append(*undo, h.views.Close)
 	h.back = backend.New(backend.Options{
-		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Obstacles: obstacles{h.Node}, Version: o.Version, RPCAddr: c.RPC.Addr,
-		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Control: sandboxControl{&h.Instance},
-		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
+		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node,
+		Obstacles: obstacles{h.Node}, Version: o.Version, RPCAddr: c.RPC.Addr,
+		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now,
+		Control: sandboxControl{&h.Instance},
+		Config:  c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})
 	if h.history != nil {
 		h.back.History = h.history
@@ -493,7 +500,8 @@ func indexerRequests(c *config.RPC) int {
 func (h *Daemon) vmOptions(o *Options) vm.Options {
 	c := o.Home.Config
 	if vmengine.ThreadPerRun() {
-		h.log.Warn("thread stacks are too small for contracts, and this system's C library cannot enlarge them: each contract call starts its own thread, which takes some 20 us")
+		h.log.Warn("thread stacks are too small for contracts, and this system's C library cannot enlarge them: each " +
+			"contract call starts its own thread, which takes some 20 us")
 	}
 	v := vm.Options{
 		Dir: o.Home.Paths.Contracts, Memory: int64(c.ContractMemory), Disk: int64(c.ContractDisk), Builders: int(c.Compilations),

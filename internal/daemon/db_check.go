@@ -99,7 +99,8 @@ func checkImported(ctx context.Context, hm *home.Home, e *engine.Engine, c *Chec
 	}
 	if hash, err := e.Store().HashAt(h.Stats.Top.Height); err != nil || hash != h.Stats.Top.Hash {
 		return fmt.Errorf("the blocks in %s, up to block %d, %v, do not adjoin the blocks of this node: "+
-			"restore the data folder that belongs to them, or remove %s to begin the import again", h.Folder, h.Stats.Top.Height, h.Stats.Top.Hash, h.Folder)
+			"restore the data folder that belongs to them, or remove %s to begin the import again", h.Folder, h.Stats.Top.Height,
+			h.Stats.Top.Hash, h.Folder)
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func (h *Daemon) restartForDisk() {
 
 // logDiskFull logs that the disk is full. logDiskFull repeats the message while the disk is full.
 func (h *Daemon) logDiskFull(f *storage.Full) {
-	h.log.Errorf("the disk is full: %v. The node stores no blocks and accepts no transactions; reads work. Free space on the disk: writing then continues by itself", f.Err)
+	h.log.Errorf("the disk is full: %v. The node stores no blocks and accepts no transactions; reads work. Free space "+
+		"on the disk: writing then continues by itself", f.Err)
 	time.AfterFunc(fullReminder, func() {
 		select {
 		case <-h.upkeep: // the node has stopped

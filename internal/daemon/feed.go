@@ -190,10 +190,14 @@ func (f *feeds) metrics(b []byte) []byte {
 		of               func(*blockfeed.Status) float64
 	}{
 		{"gauge", "troupe_feed_height", "Highest block that a feed has reported", func(s *blockfeed.Status) float64 { return float64(s.Height) }},
-		{"counter", "troupe_feed_blocks", "Blocks received from a feed, duplicates of other feeds included", func(s *blockfeed.Status) float64 { return float64(s.Given) }},
-		{"counter", "troupe_feed_refused", "Blocks of a feed that failed verification", func(s *blockfeed.Status) float64 { return float64(s.Refused) }},
-		{"counter", "troupe_feed_failures", "Requests that a feed failed to answer", func(s *blockfeed.Status) float64 { return float64(s.Failed) }},
-		{"gauge", "troupe_feed_lag_seconds", "Time from the last block's timestamp to its receipt from the feed", func(s *blockfeed.Status) float64 { return float64(s.LagNS) / 1e9 }},
+		{"counter", "troupe_feed_blocks", "Blocks received from a feed, duplicates of other feeds included",
+			func(s *blockfeed.Status) float64 { return float64(s.Given) }},
+		{"counter", "troupe_feed_refused", "Blocks of a feed that failed verification",
+			func(s *blockfeed.Status) float64 { return float64(s.Refused) }},
+		{"counter", "troupe_feed_failures", "Requests that a feed failed to answer",
+			func(s *blockfeed.Status) float64 { return float64(s.Failed) }},
+		{"gauge", "troupe_feed_lag_seconds", "Time from the last block's timestamp to its receipt from the feed",
+			func(s *blockfeed.Status) float64 { return float64(s.LagNS) / 1e9 }},
 	} {
 		b = append(b, "# HELP "+m.name+" "+m.help+"\n# TYPE "+m.name+" "+m.kind+"\n"...)
 		for i := range list {

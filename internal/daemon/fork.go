@@ -31,8 +31,9 @@ type forked struct {
 // relative to dir.
 func ForkOptions(dir string, c *config.Config) fork.Options {
 	f := &c.Fork
-	o := fork.Options{Timeout: f.Timeout, Tries: int(f.Tries), PerSecond: float64(f.PerSecond), AtOnce: int(f.AtOnce), MaxReply: int64(f.MaxReply),
-		Memory: int64(f.Memory), Cache: f.Cache, MustProve: f.RequireProofs}
+	o := fork.Options{Timeout: f.Timeout, Tries: int(f.Tries), PerSecond: float64(f.PerSecond), AtOnce: int(f.AtOnce),
+		MaxReply: int64(f.MaxReply),
+		Memory:   int64(f.Memory), Cache: f.Cache, MustProve: f.RequireProofs}
 	if o.Cache == "" {
 		o.Cache = "fork-cache"
 	}
@@ -163,8 +164,10 @@ func (s sandboxControl) Fork(ctx context.Context, q *view.ForkControl) (out view
 // forkStatus returns the fork's block, statistics and changed accounts.
 func (s sandboxControl) forkStatus() (view.Fork, error) {
 	f, pin, n := s.fork, s.fork.Pin(), s.fork.Stats()
-	out := view.Fork{URL: site(pin.URL), ChainID: pin.ChainID, At: view.At{Height: pin.Height, Hash: pin.Hash}, Proven: n.Proven, Unproven: n.Unproven,
-		Memory: n.Memory, Disk: n.Disk, Requests: n.Requests, Retries: n.Retries, Failures: n.Failures, Refused: n.Refused, Bytes: n.Bytes, LastError: n.LastError}
+	out := view.Fork{URL: site(pin.URL), ChainID: pin.ChainID, At: view.At{Height: pin.Height, Hash: pin.Hash},
+		Proven: n.Proven, Unproven: n.Unproven,
+		Memory: n.Memory, Disk: n.Disk, Requests: n.Requests, Retries: n.Retries, Failures: n.Failures, Refused: n.Refused,
+		Bytes: n.Bytes, LastError: n.LastError}
 	if s.id == "" { // in worlds, no account follows the remote chain
 		f.mu.Lock()
 		out.Live = slices.Clone(f.live)

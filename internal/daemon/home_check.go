@@ -65,7 +65,8 @@ func keyWaitWarning(dir string) (string, error) {
 	if err != nil || known || blocks == 0 {
 		return "", err
 	}
-	return fmt.Sprintf("%s: the key of %s is new to %s, or has long not been used there: it signs nothing for %d new blocks (docs/operate/upgrade.md)",
+	return fmt.Sprintf("%s: the key of %s is new to %s, or has long not been used there: it signs nothing for %d new "+
+		"blocks (docs/operate/upgrade.md)",
 		hm.Paths.ValidatorKey, key.AccountID, hm.Paths.Data, blocks), nil
 }
 
@@ -92,7 +93,8 @@ func beginInMemory(hm *home.Home) error {
 	if err != nil {
 		return err
 	}
-	if h.Engine, err = engine.Open(engine.Options{Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, Chain: chain, Store: store}); err != nil {
+	if h.Engine, err = engine.Open(engine.Options{Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned,
+		Chain: chain, Store: store}); err != nil {
 		return checkTracked(hm, err)
 	}
 	defer func() { _ = h.Engine.Close() }()

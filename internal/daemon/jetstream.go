@@ -59,7 +59,8 @@ func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err 
 	}
 	names := jetstream.NamesOf(hm.Genesis.ChainID, h.Engine.Genesis().Hash)
 	o := jetstream.PublisherOptions{
-		Link: link, Names: names, Source: logSource{h.store, int64(min(c.MaxBytes, 1<<60))}, MaxBytes: int64(min(c.MaxBytes, 1<<60)), MaxAge: c.MaxAge, Replicas: int(c.Copies),
+		Link: link, Names: names, Source: logSource{h.store, int64(min(c.MaxBytes, 1<<60))},
+		MaxBytes: int64(min(c.MaxBytes, 1<<60)), MaxAge: c.MaxAge, Replicas: int(c.Copies),
 		Said: func(err error) {
 			if err != nil {
 				h.log.WithError(err).Warn("records are not published; the chain continues, and publishing will resume where it stopped")
@@ -73,7 +74,8 @@ func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err 
 	}
 	p.publisher = jetstream.NewPublisher(o)
 	p.answers, err = jetstream.Answer(jetstream.ResponderOptions{
-		Link: link, Names: names, Submit: h.submitForReplica, Snapshot: h.snapshotForReplica, MaxSnapshots: int(c.Snapshots), Published: p.publisher.Published, Sign: o.Sign,
+		Link: link, Names: names, Submit: h.submitForReplica, Snapshot: h.snapshotForReplica, MaxSnapshots: int(c.Snapshots),
+		Published: p.publisher.Published, Sign: o.Sign,
 	})
 	if err != nil {
 		p.close()
@@ -183,7 +185,8 @@ func (x logSource) Records(from string, f func(jetstream.Record) bool) (string, 
 		return from, fmt.Errorf("%w: %w", jetstream.ErrSource, err)
 	}
 	next, err := x.s.Log().Records(at, func(s storage.LogRecord) bool {
-		return f(jetstream.Record{At: s.At.String(), Next: s.Next.String(), Height: s.Ref.Height, Hash: s.Ref.Hash, Prev: s.Prev.Hash, Back: s.Rewind, Payload: s.Payload})
+		return f(jetstream.Record{At: s.At.String(), Next: s.Next.String(), Height: s.Ref.Height, Hash: s.Ref.Hash,
+			Prev: s.Prev.Hash, Back: s.Rewind, Payload: s.Payload})
 	})
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrDamaged) {
 		err = fmt.Errorf("%w: %w", jetstream.ErrSource, err)

@@ -61,7 +61,8 @@ func (x blockSource) Blocks(ctx context.Context, after *jetstream.BlockPlace, f 
 		if err != nil {
 			return err
 		}
-		if err := f(jetstream.BlockMessage{BlockPlace: jetstream.BlockPlace{Height: m.Cursor.Height, Hash: m.Cursor.Hash}, Back: m.Skipped != nil, Text: text}); err != nil {
+		if err := f(jetstream.BlockMessage{BlockPlace: jetstream.BlockPlace{Height: m.Cursor.Height, Hash: m.Cursor.Hash},
+			Back: m.Skipped != nil, Text: text}); err != nil {
 			return err
 		}
 	}

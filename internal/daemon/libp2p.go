@@ -34,7 +34,8 @@ func (h *Daemon) libp2pOptions(at net.Addr) (*libp2p.Options, error) {
 	}
 	o := &libp2p.Options{
 		Key: h.home.NodeKey.SecretKey, Genesis: wire.GenesisID{ChainID: h.home.Genesis.ChainID, Hash: h.Engine.Genesis().Hash},
-		Listen: netip.AddrPortFrom(ip, listen.Port()), Six: six, NoQuic: !c.Libp2p.Quic, MDNS: c.Libp2p.MDNS, NAT: c.Libp2p.NATs, MaxPeers: int(c.MaxPeers),
+		Listen: netip.AddrPortFrom(ip, listen.Port()), Six: six, NoQuic: !c.Libp2p.Quic, MDNS: c.Libp2p.MDNS,
+		NAT: c.Libp2p.NATs, MaxPeers: int(c.MaxPeers),
 		Blacklisted: blacklist(c.Blacklist), Counters: &h.libp2p, Here: map[wire.PeerID]bool{}, Quic: map[wire.PeerID]bool{},
 	}
 	boot, err := config.Peers(c.BootNodes)

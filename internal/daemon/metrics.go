@@ -33,9 +33,11 @@ func (h *Instance) appendChain(b []byte, sync float64) []byte {
 	gauge("near_total_supply", "Total supply, yoctoNEAR", hd.TotalSupply.Float64())
 	gauge("near_head_lag_seconds", "Age of the head", time.Since(time.Unix(0, int64(hd.Timestamp))).Seconds())
 	gauge("near_sync_status", "0: in sync, 1: no peer has connected yet, 7: block sync", sync)
-	gauge("near_node_protocol_version", "Newest protocol version that this node knows", float64(parameters.Newest(h.Engine.Chain().Version.Numbering)))
+	gauge("near_node_protocol_version", "Newest protocol version that this node knows",
+		float64(parameters.Newest(h.Engine.Chain().Version.Numbering)))
 	gauge("near_current_protocol_version", "Protocol version of the head's epoch", float64(head.Config.Version.Protocol))
-	gauge("troupe_storage_bytes_written", "Bytes written to disk since the start, compaction included; of a world: to its log in memory", float64(s.LogBytes+s.IndexBytes))
+	gauge("troupe_storage_bytes_written",
+		"Bytes written to disk since the start, compaction included; of a world: to its log in memory", float64(s.LogBytes+s.IndexBytes))
 	return h.appendNear(b)
 }
 
@@ -121,11 +123,14 @@ func (h *Daemon) appendContracts(b []byte) []byte {
 	row("counter", "troupe_contract_compilers_died", "Compiler processes that died while compiling", float64(k.Deaths))
 	row("counter", "troupe_contract_compilation_retries", "Compilations retried", float64(k.Retries))
 	row("counter", "troupe_contract_compilation_failures", "Compilations given up because this node's compiler failed", float64(k.Failed))
-	row("counter", "troupe_contract_compilations_refused", "Compilations not tried because an earlier one of the same code failed", float64(k.Refused))
+	row("counter", "troupe_contract_compilations_refused",
+		"Compilations not tried because an earlier one of the same code failed", float64(k.Refused))
 	row("counter", "troupe_contract_compilations_in_process", "Compilations in the node's own process", float64(k.InProcess))
 	row("counter", "troupe_contract_compilations_over_bound", "Compilations above their bound of time or code size", float64(k.OverBound))
-	row("gauge", "troupe_contract_quarantined", "Contracts that the compiler failed on; they are compiled again only for a block", float64(k.Quarantined))
-	row("counter", "troupe_contract_artifacts_whole", "Compiled contracts stored uncompacted because their format is unknown", float64(s.Whole))
+	row("gauge", "troupe_contract_quarantined",
+		"Contracts that the compiler failed on; they are compiled again only for a block", float64(k.Quarantined))
+	row("counter", "troupe_contract_artifacts_whole",
+		"Compiled contracts stored uncompacted because their format is unknown", float64(s.Whole))
 	row("counter", "troupe_contract_alarms", "Faults that no contract should be able to cause", float64(s.Alarms))
 	if h.views == nil {
 		return b
@@ -152,7 +157,8 @@ func serveMetrics(l net.Listener, metrics func([]byte) []byte) *metricsServer {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = w.Write(metrics(nil))
 	})
-	s := &metricsServer{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}}
+	s := &metricsServer{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute}}
 	go func() { _ = s.http.Serve(&limitListener{Listener: l, most: metricsReaders}) }()
 	return s
 }

@@ -43,7 +43,8 @@ func appendUpgrade(b []byte, s *engine.UpgradeState) []byte {
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	gauge("near_protocol_version_next", "The protocol version for the next epoch.", float64(s.Next))
 	gauge("near_protocol_upgrade_block_height", "Estimated block height of the protocol upgrade", float64(s.Boundary()))
-	gauge("troupe_newer_version_votes", "Stake that votes in the current epoch for protocol versions that this program does not support, percent", float64(s.Forecast.Percent))
+	gauge("troupe_newer_version_votes",
+		"Stake that votes in the current epoch for protocol versions that this program does not support, percent", float64(s.Forecast.Percent))
 	const votes = "near_protocol_version_votes"
 	b = fmt.Appendf(b, "# HELP %s The percentage of stake voting for each protocol version\n# TYPE %s gauge\n", votes, votes)
 	if s.Ended == nil {
@@ -82,10 +83,14 @@ func (h *Instance) appendEpoch(b []byte) []byte {
 		name, help string
 		value      func(*view.CurrentValidator) uint64
 	}{
-		{"near_validators_blocks_expected", "Number of blocks expected to be produced by a validator", func(x *view.CurrentValidator) uint64 { return x.ExpectedBlocks }},
-		{"near_validators_blocks_produced", "Number of blocks produced by a validator", func(x *view.CurrentValidator) uint64 { return x.ProducedBlocks }},
-		{"near_validators_chunks_expected", "Number of chunks expected to be produced by a validator", func(x *view.CurrentValidator) uint64 { return x.ExpectedChunks }},
-		{"near_validators_chunks_produced", "Number of chunks produced by a validator", func(x *view.CurrentValidator) uint64 { return x.ProducedChunks }},
+		{"near_validators_blocks_expected", "Number of blocks expected to be produced by a validator",
+			func(x *view.CurrentValidator) uint64 { return x.ExpectedBlocks }},
+		{"near_validators_blocks_produced", "Number of blocks produced by a validator",
+			func(x *view.CurrentValidator) uint64 { return x.ProducedBlocks }},
+		{"near_validators_chunks_expected", "Number of chunks expected to be produced by a validator",
+			func(x *view.CurrentValidator) uint64 { return x.ExpectedChunks }},
+		{"near_validators_chunks_produced", "Number of chunks produced by a validator",
+			func(x *view.CurrentValidator) uint64 { return x.ProducedChunks }},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", f.name, f.help, f.name)
 		for i := range v.Current {
@@ -96,18 +101,22 @@ func (h *Instance) appendEpoch(b []byte) []byte {
 		name, help string
 		value      func(*view.CurrentValidator) ([]primitives.ShardID, []uint64)
 	}{
-		{"near_validators_chunks_expected_by_shard", "Number of chunks expected to be produced by a validator", func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
-			return x.Shards, x.ExpectedChunksPerShard
-		}},
-		{"near_validators_chunks_produced_by_shard", "Number of chunks produced by a validator", func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
-			return x.Shards, x.ProducedChunksPerShard
-		}},
-		{"near_validators_chunk_endorsements_expected_by_shard", "Number of chunk endorsements expected to be produced by a validator", func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
-			return x.ShardsEndorsed, x.ExpectedEndorsementsPerShard
-		}},
-		{"near_validators_chunk_endorsements_produced_by_shard", "Number of chunk endorsements produced by a validator", func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
-			return x.ShardsEndorsed, x.ProducedEndorsementsPerShard
-		}},
+		{"near_validators_chunks_expected_by_shard", "Number of chunks expected to be produced by a validator",
+			func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
+				return x.Shards, x.ExpectedChunksPerShard
+			}},
+		{"near_validators_chunks_produced_by_shard", "Number of chunks produced by a validator",
+			func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
+				return x.Shards, x.ProducedChunksPerShard
+			}},
+		{"near_validators_chunk_endorsements_expected_by_shard",
+			"Number of chunk endorsements expected to be produced by a validator", func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
+				return x.ShardsEndorsed, x.ExpectedEndorsementsPerShard
+			}},
+		{"near_validators_chunk_endorsements_produced_by_shard", "Number of chunk endorsements produced by a validator",
+			func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
+				return x.ShardsEndorsed, x.ProducedEndorsementsPerShard
+			}},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", f.name, f.help, f.name)
 		for i := range v.Current {
@@ -145,7 +154,8 @@ func (h *Instance) appendHeights(b []byte, own primitives.AccountID) []byte {
 		return b
 	}
 	b = p.appendProducers(b)
-	b = appendMetric(b, "gauge", "near_final_block_height_in_epoch", "Height of the last block within the epoch.", float64(final.Height-min(final.Height, start)))
+	b = appendMetric(b, "gauge", "near_final_block_height_in_epoch", "Height of the last block within the epoch.",
+		float64(final.Height-min(final.Height, start)))
 	b = appendMetric(b, "gauge", "near_block_ordinal_head", "Ordinal of the current head of the blockchain", float64(head.BlockOrdinal))
 	doomslug := 0.
 	if x, err := h.Engine.Header(head.LastDSFinalBlock); err == nil && x != nil {
@@ -194,7 +204,8 @@ func (h *Instance) appendCongestion(b []byte) []byte {
 	for _, c := range head.Block.Body.Chunks {
 		shard := strconv.FormatUint(uint64(c.ShardID), 10)
 		if h.back != nil {
-			if level, err := h.back.CongestionLevel(context.Background(), view.ChunkRef{Block: view.BlockRef{Kind: view.RefHash, Hash: head.Hash}, ShardID: c.ShardID}); err == nil {
+			if level, err := h.back.CongestionLevel(context.Background(),
+				view.ChunkRef{Block: view.BlockRef{Kind: view.RefHash, Hash: head.Hash}, ShardID: c.ShardID}); err == nil {
 				levels = append(levels, row{shard, strconv.FormatFloat(level, 'g', -1, 64)})
 			}
 		}
@@ -217,7 +228,8 @@ func (h *Instance) appendCongestion(b []byte) []byte {
 // appendTimes appends the processing times of blocks and chunks.
 func appendTimes(b []byte, t *engine.Times) []byte {
 	head := func(name, help string) { b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name) }
-	head("near_block_processing_time", "Time taken to process blocks successfully, from when a block is ready to be processed till when the processing is finished")
+	head("near_block_processing_time",
+		"Time taken to process blocks successfully, from when a block is ready to be processed till when the processing is finished")
 	if x := t.Blocks.Load(); x != nil {
 		b = appendHistogram(b, "near_block_processing_time", "", x)
 	}
@@ -239,8 +251,10 @@ func appendTimes(b []byte, t *engine.Times) []byte {
 		name, help string
 		value      func(engine.Uses) uint64
 	}{
-		{"near_apply_chunk_results_cache_hits", "Chunks of imported blocks that were applied for an optimistic block with the same input", func(u engine.Uses) uint64 { return u.Hits }},
-		{"near_apply_chunk_results_cache_misses", "Chunks of imported blocks for which there was no optimistic block with the same input", func(u engine.Uses) uint64 { return u.Misses }},
+		{"near_apply_chunk_results_cache_hits",
+			"Chunks of imported blocks that were applied for an optimistic block with the same input", func(u engine.Uses) uint64 { return u.Hits }},
+		{"near_apply_chunk_results_cache_misses",
+			"Chunks of imported blocks for which there was no optimistic block with the same input", func(u engine.Uses) uint64 { return u.Misses }},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s counter\n", c.name, c.help, c.name)
 		for _, id := range slices.Sorted(maps.Keys(uses)) {
@@ -253,7 +267,8 @@ func appendTimes(b []byte, t *engine.Times) []byte {
 // appendChoices appends what ended the choices of chunks' transactions.
 func appendChoices(b []byte, of map[primitives.ShardID][apply.Limits]uint64) []byte {
 	const name = "near_produce_chunk_transactions_limited_by"
-	b = fmt.Appendf(b, "# HELP %s What limited the number of transactions in chunks that this node produced while its pool had transactions\n# TYPE %s counter\n", name, name)
+	b = fmt.Appendf(b, "# HELP %s What limited the number of transactions in chunks that this node produced while its "+
+		"pool had transactions\n# TYPE %s counter\n", name, name)
 	for _, id := range slices.Sorted(maps.Keys(of)) {
 		for l, n := range of[id] {
 			b = fmt.Appendf(b, "%s{shard_id=\"%d\",limited_by=%q} %d\n", name, id, apply.Limit(l), n)
@@ -274,12 +289,14 @@ func appendHistogram(b []byte, name, labels string, x *engine.Histogram) []byte 
 		b = fmt.Appendf(b, "%s_bucket{%sle=\"%s\"} %d\n", name, with, strconv.FormatFloat(bound, 'g', -1, 64), total)
 	}
 	total += counts[len(bounds)]
-	return fmt.Appendf(b, "%s_bucket{%sle=\"+Inf\"} %d\n%s_sum%s %s\n%s_count%s %d\n", name, with, total, name, alone, strconv.FormatFloat(sum, 'g', -1, 64), name, alone, total)
+	return fmt.Appendf(b, "%s_bucket{%sle=\"+Inf\"} %d\n%s_sum%s %s\n%s_count%s %d\n", name, with, total, name, alone,
+		strconv.FormatFloat(sum, 'g', -1, 64), name, alone, total)
 }
 
 // appendProcess appends the metrics of the process.
 func (h *Daemon) appendProcess(b []byte) []byte {
-	b = fmt.Appendf(b, "# HELP near_build_info Metric whose labels indicate the node's version\n# TYPE near_build_info counter\nnear_build_info{build=%q,release=%q,rustc_version=\"\"} 1\n", h.version.Build, h.version.Version)
+	b = fmt.Appendf(b, "# HELP near_build_info Metric whose labels indicate the node's version\n"+
+		"# TYPE near_build_info counter\nnear_build_info{build=%q,release=%q,rustc_version=\"\"} 1\n", h.version.Build, h.version.Version)
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	gauge("near_boot_time_seconds", "Unix timestamp in seconds of the moment the client was started", float64(h.began.Unix()))
 	gauge("near_cpu_usage_ratio", "Percent of CPU usage since the previous scrape; 100: one core", h.cpu.percent(time.Now()))
@@ -301,7 +318,8 @@ func (h *Daemon) appendStorage(b []byte) []byte {
 	s := h.store.Stats()
 	row := func(kind, name, help string, v float64) { b = appendMetric(b, kind, name, help, v) }
 	row("counter", "troupe_storage_log_bytes_total", "Bytes written to the block log", float64(s.LogBytes))
-	row("counter", "troupe_storage_index_written_bytes_total", "Bytes written to the index: journal, tables, compactions", float64(s.IndexBytes))
+	row("counter", "troupe_storage_index_written_bytes_total", "Bytes written to the index: journal, tables, compactions",
+		float64(s.IndexBytes))
 	row("counter", "troupe_storage_index_read_bytes_total", "Bytes read from the index's tables", float64(s.IndexRead))
 	row("counter", "troupe_storage_write_delays_total", "Writes that the index delayed because compactions were behind", float64(s.DelayCount))
 	row("counter", "troupe_storage_write_delay_seconds_total", "Total time by which the index delayed writes", s.Delay.Seconds())

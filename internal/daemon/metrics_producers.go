@@ -46,7 +46,8 @@ func (p *producersOf) appendProducers(b []byte) []byte {
 	}
 	family("near_validators_blocks_expected_in_epoch", "Number of blocks expected to be produced by a validator within current epoch")
 	for _, s := range blocks {
-		b = fmt.Appendf(b, "near_validators_blocks_expected_in_epoch{account_id=%q,epoch_height=\"%d\"} %d\n", s.account, e.EpochHeight, s.expected(p.length))
+		b = fmt.Appendf(b, "near_validators_blocks_expected_in_epoch{account_id=%q,epoch_height=\"%d\"} %d\n", s.account,
+			e.EpochHeight, s.expected(p.length))
 	}
 	family("near_validators_chunks_expected_in_epoch", "Number of chunks expected to be produced by a validator within current epoch")
 	producers, stake := map[epoch.ValidatorID]bool{}, primitives.Balance{}

@@ -25,8 +25,10 @@ func (h *Daemon) appendShards(b []byte) []byte {
 	b = appendMetric(b, "counter", "troupe_snapshots_given_up", "State snapshots given up because too much had changed since their sync point",
 		float64(h.Engine.Snapshots().GivenUp()))
 	if p, known := h.Engine.Snapshots().LastPoint(); known {
-		b = appendMetric(b, "gauge", "troupe_sync_point_height", "Height of the newest sync point, from which shards catch up", float64(p.At.Height))
-		b = appendMetric(b, "gauge", "troupe_sync_point_age_epochs", "Epochs since the sync point; from 2 on a shard lacks chunks, and all later blocks stay on disk, up to troupe.state.point_epochs",
+		b = appendMetric(b, "gauge", "troupe_sync_point_height",
+			"Height of the newest sync point, from which shards catch up", float64(p.At.Height))
+		b = appendMetric(b, "gauge", "troupe_sync_point_age_epochs",
+			"Epochs since the sync point; from 2 on a shard lacks chunks, and all later blocks stay on disk, up to troupe.state.point_epochs",
 			float64(p.Age))
 	}
 	m := h.Node.ShardMoves()

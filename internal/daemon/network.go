@@ -62,8 +62,10 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	nc := near.Config{
 		Key: hm.NodeKey.SecretKey, Genesis: wire.GenesisID{ChainID: hm.Genesis.ChainID, Hash: h.Engine.Genesis().Hash},
 		Version: uint32(parameters.Newest(hm.Numbering)), Oldest: OldestPeer, Boot: boot, Whitelist: white, Blacklisted: blacklist(c.Blacklist),
-		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh), MinOutbound: int(c.MinOutbound),
-		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN, Sparing: c.Pace == config.Eager,
+		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh),
+		MinOutbound: int(c.MinOutbound),
+		SafeSet:     int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period,
+		Draw: rand.IntN, Sparing: c.Pace == config.Eager,
 	}
 	x := &c.Experimental
 	nc.NoInbound, nc.NoOutbound, nc.OnlyBoot, nc.SkipTombstones = x.NoInbound, x.NoOutbound, x.OnlyBoot, x.SkipTombstones
@@ -76,10 +78,13 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 		h.log.Infof("peers connect to %v to send states (network.experimental.tier3_public_addr)", nc.PublicAddr)
 	}
 	nc.Meter = near.NewMeter()
-	h.front = &network.Status{Meter: nc.Meter, MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0 || h.Engine.GenesisOnly(), Log: h.log, FirstMet: h.onFirstPeer}
+	h.front = &network.Status{Meter: nc.Meter, MaxPeers: uint32(c.MaxPeers),
+		Awaits: len(boot) > 0 || h.Engine.GenesisOnly(), Log: h.log, FirstMet: h.onFirstPeer}
 	o := &network.Options{
-		Peer: hm.NodeKey.PublicKey(), Status: h.front, BootNodes: len(boot), Random: rand.IntN, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
-		Sync:     blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
+		Peer: hm.NodeKey.PublicKey(), Status: h.front, BootNodes: len(boot), Random: rand.IntN, Eager: c.Pace == config.Eager,
+		Verify: h.signed.Verify,
+		Sync: blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests),
+			HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
 		States:   statesync.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
 		Route:    network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
 		Listener: &peerListener{h: h, c: nc, transport: c.Transport, l: l, over: over},
@@ -212,7 +217,8 @@ func (h *Daemon) validatorOptions(from primitives.Height) (*validator.Options, e
 	}
 	h.withOthers, h.key = true, h.validatorKey
 	return &validator.Options{Account: key.AccountID, Key: key.SecretKey,
-		KeyWait: consensus.KeyWait{Blocks: h.home.KeyWait(h.home.Config), From: from}, Journal: filepath.Join(h.home.Paths.Data, signedFile), Verifier: h.signed,
+		KeyWait: consensus.KeyWait{Blocks: h.home.KeyWait(h.home.Config), From: from},
+		Journal: filepath.Join(h.home.Paths.Data, signedFile), Verifier: h.signed,
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }
 
@@ -255,8 +261,10 @@ func checkNeverShared(hm *home.Home) error {
 	if hm.ValidatorKey == nil || !hasSigned(hm) {
 		return nil
 	}
-	return fmt.Errorf("%s has signed blocks and approvals with other validators (%s.*) and might contradict them alone: connect it to its network again "+
-		"(network.addr), or remove validator_key.json to run the node read-only", hm.ValidatorKey.AccountID, filepath.Join(hm.Paths.Data, signedFile))
+	return fmt.Errorf("%s has signed blocks and approvals with other validators (%s.*) and might contradict them "+
+		"alone: connect it to its network again "+
+		"(network.addr), or remove validator_key.json to run the node read-only", hm.ValidatorKey.AccountID,
+		filepath.Join(hm.Paths.Data, signedFile))
 }
 
 // Peers parses a list of peers and resolves the host names in it. key is the name of the list in
@@ -412,7 +420,8 @@ func (h *Daemon) warnPatched() {
 	case err != nil:
 		h.log.WithError(err).Warn("the log of state patches cannot be read: peers may follow a patched chain without a warning")
 	case patched:
-		h.log.Warnf("the state of this chain was patched, last with block %d (%v): no other node can execute that block, and one that follows from below it halts there. "+
+		h.log.Warnf("the state of this chain was patched, last with block %d (%v): no other node can execute that block, "+
+			"and one that follows from below it halts there. "+
 			"A follower begins behind it with a copy of this node: `troupe snapshot create` here, `troupe snapshot restore` there", ref.Height, ref.Hash)
 	}
 }

@@ -36,7 +36,8 @@ func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 	if err == nil {
 		var hold holding
 		if hold, err = holdings(hm, true); err == nil {
-			e, err = engine.Open(engine.Options{Chain: chain, Store: store, Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, StateBytes: stateMemory(hm.Config.StateMemory), Inspect: true, Base: base})
+			e, err = engine.Open(engine.Options{Chain: chain, Store: store, Tracks: hold.tracks, Scheduled: hold.scheduled,
+				Assigned: hold.assigned, StateBytes: stateMemory(hm.Config.StateMemory), Inspect: true, Base: base})
 		}
 	}
 	if err != nil {

@@ -36,14 +36,16 @@ func (h *Instance) Obstacle() string {
 		case now == nil:
 			return fmt.Sprintf("%s signs nothing: %s was removed", key.AccountID, h.home.Paths.ValidatorKey)
 		case now.AccountID != key.AccountID:
-			return fmt.Sprintf("%s signs nothing: validator_key.json has the key of %s; restart the node to sign with it", key.AccountID, now.AccountID)
+			return fmt.Sprintf("%s signs nothing: validator_key.json has the key of %s; restart the node to sign with it",
+				key.AccountID, now.AccountID)
 		default:
 			key = now
 		}
 		switch w := h.Node.KeyWaiting(); {
 		case w.Key == "":
 		case w.From == 0:
-			return fmt.Sprintf("the key of %s is new to this data folder, or has long not been used in it: it signs nothing for %d blocks, counted from the next new block", key.AccountID, w.Left)
+			return fmt.Sprintf("the key of %s is new to this data folder, or has long not been used in it: it signs nothing "+
+				"for %d blocks, counted from the next new block", key.AccountID, w.Left)
 		default:
 			return fmt.Sprintf("the key of %s is new to this data folder: it signs nothing up to block %d", key.AccountID, w.From)
 		}
@@ -87,7 +89,8 @@ func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, t
 		return "", err
 	}
 	if own.PublicKey != key.PublicKey() {
-		return fmt.Sprintf("%s is a validator with the key %v, but validator_key.json has %v; put the right key there", key.AccountID, own.PublicKey, key.PublicKey()), nil
+		return fmt.Sprintf("%s is a validator with the key %v, but validator_key.json has %v; put the right key there",
+			key.AccountID, own.PublicKey, key.PublicKey()), nil
 	}
 	if together {
 		return "", nil
@@ -108,7 +111,8 @@ func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, t
 		}
 	}
 	if share := mine.Float64() / all.Float64(); share <= 2./3 {
-		return fmt.Sprintf("%s holds %.0f %% of the stake, and a block needs the votes of more than two thirds: connect this node to the other validators (--boot-nodes, --network-addr)", key.AccountID, 100*share), nil
+		return fmt.Sprintf("%s holds %.0f %% of the stake, and a block needs the votes of more than two thirds: connect "+
+			"this node to the other validators (--boot-nodes, --network-addr)", key.AccountID, 100*share), nil
 	}
 	return "", nil
 }

@@ -182,7 +182,8 @@ func (h *Daemon) reloadKey(r *Reloaded, next *config.Config) (take func(), err e
 		case key == nil:
 			h.log.Warnf("%s was removed: %s signs nothing any more", name, own.AccountID)
 		default:
-			h.log.Warnf("%s has the key of %s: %s signs nothing any more; restart the node to sign with the new key", name, key.AccountID, own.AccountID)
+			h.log.Warnf("%s has the key of %s: %s signs nothing any more; restart the node to sign with the new key", name,
+				key.AccountID, own.AccountID)
 			key = nil // the node signs nothing until its next start
 		}
 		if h.back != nil {

@@ -161,7 +161,8 @@ func (h *Daemon) newReplica(hm *home.Home, again bool) (*replica, error) {
 	c := &hm.Config.Replica
 	r := &replica{
 		h: h, names: jetstream.NamesOf(hm.Genesis.ChainID, h.Engine.Genesis().Hash), again: again, maxLag: c.MaxLag, done: make(chan struct{}),
-		link: jetstream.Link{URL: c.Of, Token: hm.Config.JetStream.Token, Name: "troupe replica"}, room: make(chan struct{}, maxInFlight), cutAt: time.Now(),
+		link: jetstream.Link{URL: c.Of, Token: hm.Config.JetStream.Token, Name: "troupe replica"},
+		room: make(chan struct{}, maxInFlight), cutAt: time.Now(),
 	}
 	if c.Key != "" {
 		key, err := primitives.ParsePublicKey(c.Key)
@@ -293,7 +294,8 @@ func (r *replica) follow(ctx context.Context) error {
 	if at.Lost {
 		return fmt.Errorf("%w: the writer rewound its chain below the stored blocks", jetstream.ErrGap)
 	}
-	f, err := jetstream.Follow(jetstream.FollowerOptions{Link: r.link, Names: r.names, Log: at.Log, After: at.Seq, By: r.by, Said: r.onConnection})
+	f, err := jetstream.Follow(jetstream.FollowerOptions{Link: r.link, Names: r.names, Log: at.Log, After: at.Seq,
+		By: r.by, Said: r.onConnection})
 	if err != nil {
 		return err
 	}
@@ -342,7 +344,8 @@ func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct
 		return err
 	}
 	if b.Ref.Height != x.Height || b.Ref.Hash != x.Hash {
-		return fmt.Errorf("%w: the record contains block %v, but the headers of its message state block %d (%v)", jetstream.ErrChanged, b.Ref, x.Height, x.Hash)
+		return fmt.Errorf("%w: the record contains block %v, but the headers of its message state block %d (%v)",
+			jetstream.ErrChanged, b.Ref, x.Height, x.Hash)
 	}
 	g, err := engine.ReadExecutedBlock(b)
 	if err != nil {
@@ -379,7 +382,8 @@ func (r *replica) isKnown(x *jetstream.Record) (known bool, err error) {
 		return false, nil
 	}
 	if at.Log != "" && at.Log != x.Log { // the stream now contains a different log
-		return false, fmt.Errorf("%w: the record of block %d is from log %q, but this node has stored records from log %q", jetstream.ErrLog, x.Height, x.Log, at.Log)
+		return false, fmt.Errorf("%w: the record of block %d is from log %q, but this node has stored records from log %q",
+			jetstream.ErrLog, x.Height, x.Log, at.Log)
 	}
 	have, err := storage.ParseLogPlace(at.At)
 	if err != nil {
@@ -455,7 +459,8 @@ func (r *replica) drain(room chan struct{}) error {
 func (r *replica) scheduleRewind(x *jetstream.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cursor = cursor{Log: r.cursor.Log, At: r.cursor.At, Seq: r.cursor.Seq, Back: &view.At{Height: x.Height, Hash: x.Hash}, Then: &cursor{Log: x.Log, At: x.Next, Seq: x.Seq}}
+	r.cursor = cursor{Log: r.cursor.Log, At: r.cursor.At, Seq: r.cursor.Seq,
+		Back: &view.At{Height: x.Height, Hash: x.Hash}, Then: &cursor{Log: x.Log, At: x.Next, Seq: x.Seq}}
 	if err := r.cursor.write(r.h.store); err != nil {
 		return err
 	}

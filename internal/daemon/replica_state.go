@@ -82,7 +82,8 @@ func (l *lagCounts) add(d time.Duration) {
 
 func (l *lagCounts) append(b []byte) []byte {
 	const name = "troupe_replica_record_seconds"
-	b = append(b, "# HELP "+name+" Time from the publication of a record to its storage by this node, by both machines' clocks\n# TYPE "+name+" histogram\n"...)
+	b = append(b, "# HELP "+name+" Time from the publication of a record to its storage by this node, by both "+
+		"machines' clocks\n# TYPE "+name+" histogram\n"...)
 	var sum uint64
 	for i := range l.counts {
 		sum += l.counts[i].Load()
@@ -113,9 +114,12 @@ func (r *replica) metrics(b []byte) []byte {
 	b = appendMetric(b, "gauge", "troupe_replica_lag_seconds", "Age of the replica's data relative to the newest known record", lag.Seconds())
 	b = appendMetric(b, "counter", "troupe_replica_records", "Records that the replica has stored", float64(r.records.Load()))
 	b = appendMetric(b, "counter", "troupe_replica_records_refused", "Damaged records that were refused", float64(r.changed.Load()))
-	b = appendMetric(b, "counter", "troupe_replica_transactions_passed", "Transactions of clients that the writer accepted", float64(r.passer.passed.Load()))
-	b = appendMetric(b, "counter", "troupe_replica_transactions_refused", "Transactions of clients that the writer refused", float64(r.passer.refused.Load()))
-	b = appendMetric(b, "counter", "troupe_replica_transactions_lost", "Transactions of clients that did not reach the writer", float64(r.passer.lost.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_transactions_passed",
+		"Transactions of clients that the writer accepted", float64(r.passer.passed.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_transactions_refused",
+		"Transactions of clients that the writer refused", float64(r.passer.refused.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_transactions_lost",
+		"Transactions of clients that did not reach the writer", float64(r.passer.lost.Load()))
 	return r.lags.append(b)
 }
 
@@ -140,7 +144,8 @@ func (p *publishing) metrics(b []byte) []byte {
 	b = appendMetric(b, "gauge", "troupe_jetstream_height", "Height of the last published block", float64(s.Height))
 	b = appendMetric(b, "counter", "troupe_jetstream_records", "Records published", float64(s.Records))
 	b = appendMetric(b, "counter", "troupe_jetstream_bytes", "Bytes of records published", float64(s.Bytes))
-	return appendMetric(b, "counter", "troupe_jetstream_begun_anew", "How often the stream was emptied because it belonged to another log", float64(s.Begun))
+	return appendMetric(b, "counter", "troupe_jetstream_begun_anew",
+		"How often the stream was emptied because it belonged to another log", float64(s.Begun))
 }
 
 // Bounds of forwarded transactions.
@@ -198,7 +203,8 @@ func (p *passer) pass(m messages.TransactionPooled) {
 }
 
 // errPassing rejects a transaction while maxPassing transactions are being forwarded.
-var errPassing = &view.LookupError{Kind: view.ErrNoRoom, Reason: fmt.Sprintf("%d transactions are being forwarded to the writer; retry later", maxPassing)}
+var errPassing = &view.LookupError{Kind: view.ErrNoRoom,
+	Reason: fmt.Sprintf("%d transactions are being forwarded to the writer; retry later", maxPassing)}
 
 func (p *passer) forget(hash primitives.Hash) {
 	p.mu.Lock()

@@ -60,7 +60,8 @@ func (s sandboxControl) TakeSnapshot(ctx context.Context, name string) (out view
 		i = all.find(name)
 	}
 	if i < 0 && len(all.list) >= maxRevertPoints {
-		return out, &view.SandboxError{Reason: fmt.Sprintf("there are %d snapshots already; drop one with sandbox_drop_snapshot", maxRevertPoints)}
+		return out, &view.SandboxError{Reason: fmt.Sprintf("there are %d snapshots already; drop one with "+
+			"sandbox_drop_snapshot", maxRevertPoints)}
 	}
 	at, err := s.Node.TakeSnapshot(ctx)
 	if err != nil {

@@ -179,8 +179,10 @@ func sandboxError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, production.ErrTooMany), errors.Is(err, engine.ErrPatch), errors.Is(err, producer.ErrForward), errors.Is(err, producer.ErrShared), errors.Is(err, producer.ErrMany),
-		errors.Is(err, producer.ErrClock), errors.Is(err, producer.ErrProduction), errors.Is(err, producer.ErrRolledBack), errors.Is(err, producer.ErrMiss), errors.Is(err, producer.ErrFork), errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrOrder),
+	case errors.Is(err, production.ErrTooMany), errors.Is(err, engine.ErrPatch), errors.Is(err, producer.ErrForward),
+		errors.Is(err, producer.ErrShared), errors.Is(err, producer.ErrMany),
+		errors.Is(err, producer.ErrClock), errors.Is(err, producer.ErrProduction), errors.Is(err, producer.ErrRolledBack),
+		errors.Is(err, producer.ErrMiss), errors.Is(err, producer.ErrFork), errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrOrder),
 		errors.As(err, &halted):
 		return &view.SandboxError{Reason: err.Error()}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -100,7 +100,8 @@ func (h *Daemon) Backup(ctx context.Context, r *BackupRequest, progress func(don
 }
 
 // backUp creates a snapshot of an open store.
-func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build string, r *BackupRequest, progress func(done, all int64)) (_ *Snapshot, err error) {
+func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build string, r *BackupRequest,
+	progress func(done, all int64)) (_ *Snapshot, err error) {
 	dir := filepath.Clean(r.Dir)
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("the snapshot's folder is %q, must be an absolute path", r.Dir)
@@ -111,7 +112,8 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 		return nil, err
 	}
 	if _, err := os.Lstat(filepath.Join(hm.Paths.Dir, fork.PinFile)); err == nil {
-		return nil, fmt.Errorf("%s is the home of a fork, which a snapshot cannot contain; stop the node and copy the whole home folder", hm.Paths.Dir)
+		return nil, fmt.Errorf("%s is the home of a fork, which a snapshot cannot contain; stop the node and copy the "+
+			"whole home folder", hm.Paths.Dir)
 	}
 	part := dir + unfinishedEnd
 	if err := os.RemoveAll(part); err != nil { // remove what a killed process left
@@ -142,7 +144,8 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 	if err := backUpHome(ctx, hm, filepath.Join(part, snapshotHome)); err != nil {
 		return nil, err
 	}
-	s := &Snapshot{Format: snapshotFormat, ChainID: id.ChainID, Genesis: id.Genesis, Numbering: id.Numbering, Head: blockName(tip.Head), Final: blockName(tip.Final),
+	s := &Snapshot{Format: snapshotFormat, ChainID: id.ChainID, Genesis: id.Genesis, Numbering: id.Numbering,
+		Head: blockName(tip.Head), Final: blockName(tip.Final),
 		FlatHead: blockName(tip.FlatHead), Tail: tip.Tail, Time: time.Now().UTC().Format(time.RFC3339), Build: build}
 	if s.Files, err = sums(ctx, part); err != nil {
 		return nil, err
@@ -357,7 +360,8 @@ func (c *control) serveBackup(conn net.Conn, r *BackupRequest) {
 
 // CreateSnapshot creates a snapshot of a home's chain. If a node runs on the home, the node creates
 // the snapshot, and running is true. Otherwise CreateSnapshot uses the data folder.
-func CreateSnapshot(ctx context.Context, hm *home.Home, build string, r *BackupRequest, progress func(done, all int64)) (s *Snapshot, running bool, err error) {
+func CreateSnapshot(ctx context.Context, hm *home.Home, build string, r *BackupRequest,
+	progress func(done, all int64)) (s *Snapshot, running bool, err error) {
 	conn, dialed := dialControl(hm.Paths.Data, struct {
 		Backup *BackupRequest `json:"backup"`
 	}{r})

@@ -70,7 +70,8 @@ func ReadSnapshot(dir string) (*Snapshot, error) {
 		return nil, fmt.Errorf("%s has format %d, this program reads %d: use a matching version of troupe", dir, s.Format, snapshotFormat)
 	}
 	for _, f := range s.Files {
-		if !filepath.IsLocal(filepath.FromSlash(f.Name)) || !strings.HasPrefix(f.Name, snapshotData+"/") && !strings.HasPrefix(f.Name, snapshotHome+"/") {
+		if !filepath.IsLocal(filepath.FromSlash(f.Name)) || !strings.HasPrefix(f.Name, snapshotData+"/") &&
+			!strings.HasPrefix(f.Name, snapshotHome+"/") {
 			return nil, brokenSnapshot("%s names %q", snapshotFile, f.Name)
 		}
 	}
@@ -245,7 +246,8 @@ func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, er
 			return nil, err
 		}
 		if want := (storage.Identity{ChainID: r.ChainID, Genesis: r.Genesis, Numbering: r.Numbering}); id != want {
-			return nil, fmt.Errorf("%s is of chain %q, genesis %v, numbering %q, but the snapshot is of %q, %v, %q: restore into another home folder", hm.Paths.Genesis,
+			return nil, fmt.Errorf("%s is of chain %q, genesis %v, numbering %q, but the snapshot is of %q, %v, %q: restore "+
+				"into another home folder", hm.Paths.Genesis,
 				id.ChainID, id.Genesis, id.Numbering, want.ChainID, want.Genesis, want.Numbering)
 		}
 	}
@@ -351,7 +353,8 @@ func (o *RestoreOptions) copyData(ctx context.Context, s *Snapshot, dir string) 
 
 // checkOpens opens a copy and compares its head with the snapshot's.
 func checkOpens(dir string, s *Snapshot) error {
-	store, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: s.ChainID, Genesis: s.Genesis, Numbering: s.Numbering}})
+	store, err := storage.Open(dir,
+		storage.Options{Identity: storage.Identity{ChainID: s.ChainID, Genesis: s.Genesis, Numbering: s.Numbering}})
 	if err != nil {
 		return brokenSnapshot("%w", err)
 	}

@@ -40,7 +40,8 @@ func holdings(hm *home.Home, connected bool) (h holding, err error) {
 	case connected:
 		h.scheduled, h.assigned = true, append(h.assigned, c.ShadowValidator)
 	case !initialValidator(hm):
-		return h, fmt.Errorf("%w: config.json tracks the shards of %s, which change with the epoch and come from peers: connect this node to a network "+
+		return h, fmt.Errorf("%w: config.json tracks the shards of %s, which change with the epoch and come from peers: "+
+			"connect this node to a network "+
 			"(network.boot_nodes)", errTracked, c.ShadowValidator)
 	}
 	if !h.scheduled && initialValidator(hm) {
@@ -77,7 +78,8 @@ func sameShards(a, b []primitives.ShardID) bool {
 
 // soleValidator returns whether validator_key.json belongs to the genesis's only validator.
 func soleValidator(hm *home.Home) bool {
-	return initialValidator(hm) && !slices.ContainsFunc(hm.Genesis.Validators, func(v genesis.Validator) bool { return v.AccountID != hm.ValidatorKey.AccountID })
+	return initialValidator(hm) && !slices.ContainsFunc(hm.Genesis.Validators,
+		func(v genesis.Validator) bool { return v.AccountID != hm.ValidatorKey.AccountID })
 }
 
 // initialValidator returns whether validator_key.json belongs to a validator of the genesis.
@@ -108,7 +110,8 @@ func checkTracked(hm *home.Home, err error) error {
 	if initialValidator(hm) && !hm.Config.TrackedShards.All {
 		what = fmt.Sprintf("%s of validator_key.json produces chunks of every shard", hm.ValidatorKey.AccountID)
 	}
-	return fmt.Errorf("%w: %s; shards cannot be added to a folder: track the shards that it has, or remove %s and start again", err, what, hm.Paths.Data)
+	return fmt.Errorf("%w: %s; shards cannot be added to a folder: track the shards that it has, or remove %s and "+
+		"start again", err, what, hm.Paths.Data)
 }
 
 // checkDuties returns an error if this validator must produce chunks, in the epoch of the next
@@ -129,7 +132,8 @@ func (h *Daemon) checkDuties() error {
 			s := &head.Shards[i]
 			// If the shard is being split, chunk producers of the child shards count too.
 			if cares, err := m.CaresAboutShard(id, key.AccountID, s.ID); err == nil && cares && !s.Held() {
-				return fmt.Errorf("%w: %s of validator_key.json produces chunks of shard %d in this epoch, but %s lacks it and there are no peers to get it from: "+
+				return fmt.Errorf("%w: %s of validator_key.json produces chunks of shard %d in this epoch, but %s lacks it and "+
+					"there are no peers to get it from: "+
 					"start with a new data folder and \"tracked_shards_config\": \"AllShards\"", errTracked, key.AccountID, s.ID, h.home.Paths.Data)
 			}
 		}

@@ -176,7 +176,8 @@ func (s sandboxControl) checkNoLoss(ctx context.Context, records []genesis.Recor
 }
 
 func (s sandboxControl) hasAccount(ctx context.Context, id primitives.AccountID) (there bool) {
-	_ = s.Engine.EachAccount(ctx, s.Engine.Head().Hash, []primitives.AccountID{id}, func(*genesis.AccountRecord) error { there = true; return nil })
+	_ = s.Engine.EachAccount(ctx, s.Engine.Head().Hash, []primitives.AccountID{id},
+		func(*genesis.AccountRecord) error { there = true; return nil })
 	return there
 }
 

@@ -31,7 +31,8 @@ func (h *Daemon) exposureWarning(back *backend.Backend) string {
 	if h.sandboxEnabled(back) {
 		what = append(what, "any client can change its state (troupe.rpc.sandbox)")
 	}
-	return fmt.Sprintf("JSON-RPC on %s is open to other machines: %s. To close it: --rpc-addr 127.0.0.1:%d, or rpc.addr", tcp, strings.Join(what, "; "), tcp.Port)
+	return fmt.Sprintf("JSON-RPC on %s is open to other machines: %s. To close it: --rpc-addr 127.0.0.1:%d, or rpc.addr",
+		tcp, strings.Join(what, "; "), tcp.Port)
 }
 
 // sandboxEnabled returns whether the RPC serves the sandbox methods. If config.json does not say

@@ -110,7 +110,8 @@ func (g *worlds) reserve() (id string, err error) {
 	case uint64(n) >= c.Max:
 		err = &view.SandboxError{Reason: fmt.Sprintf("there are %d worlds already (troupe.worlds.max); end one with sandbox_drop_world", n)}
 	case bytes >= c.Bytes:
-		err = &view.SandboxError{Reason: fmt.Sprintf("the worlds use %d MiB of memory of at most %d (troupe.worlds.memory_bytes); end one with sandbox_drop_world", bytes>>20, c.Bytes>>20)}
+		err = &view.SandboxError{Reason: fmt.Sprintf("the worlds use %d MiB of memory of at most %d "+
+			"(troupe.worlds.memory_bytes); end one with sandbox_drop_world", bytes>>20, c.Bytes>>20)}
 	}
 	if err != nil {
 		g.refused.Add(1)
@@ -197,7 +198,8 @@ func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id s
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Instance: Instance{id: id, home: of.home, log: of.log, worlds: g, checker: of.checker.Child(), fork: of.fork, replays: make(chan struct{}, 1)}, parent: of, at: at,
+	w := &world{Instance: Instance{id: id, home: of.home, log: of.log, worlds: g, checker: of.checker.Child(),
+		fork: of.fork, replays: make(chan struct{}, 1)}, parent: of, at: at,
 		begin: view.At{Height: at.Height, Hash: at.Hash}, ended: make(chan struct{})}
 	w.asked.Store(int64(time.Since(worldClock)))
 	w.Engine, err = of.Engine.Child(at.Engine(), func(o *engine.Options) { o.Signature = w.checker.Check })
@@ -269,7 +271,8 @@ func (g *worlds) serve(w *world, port bool) error {
 	if s == nil {
 		return nil
 	}
-	s.AddWorld(w.id, w.back, rpc.WorldOptions{Asked: func() (func(), bool) { return g.ask(w) }, Metrics: func(b []byte) []byte { return w.Node.Metrics(w.appendChain(b, 0)) }, Actors: w.Node.AppendActors})
+	s.AddWorld(w.id, w.back, rpc.WorldOptions{Asked: func() (func(), bool) { return g.ask(w) },
+		Metrics: func(b []byte) []byte { return w.Node.Metrics(w.appendChain(b, 0)) }, Actors: w.Node.AppendActors})
 	if !port {
 		return nil
 	}

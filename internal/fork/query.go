@@ -164,7 +164,8 @@ func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root 
 		if r.Nonce == nil || r.Permission == nil {
 			return nil, lacks
 		}
-		k, err := accessKey(q.account, primitives.PublicKeyHandle(q.arg), fmt.Appendf(nil, `{"nonce":%s,"permission":%s}`, *r.Nonce, *r.Permission))
+		k, err := accessKey(q.account, primitives.PublicKeyHandle(q.arg),
+			fmt.Appendf(nil, `{"nonce":%s,"permission":%s}`, *r.Nonce, *r.Permission))
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +190,8 @@ func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root 
 			if i >= 1<<16 {
 				return nil, fmt.Errorf("%w: a gas key has %d nonces; at most %d are possible", errReply, len(*r.Nonces), 1<<16)
 			}
-			a.pairs = append(a.pairs, state.Change{Key: primitives.AppendGasKeyNonceKey(nil, q.account, primitives.PublicKeyHandle(q.arg), uint16(i)), Value: borsh.AppendUint64(nil, n)})
+			a.pairs = append(a.pairs, state.Change{Key: primitives.AppendGasKeyNonceKey(nil, q.account,
+				primitives.PublicKeyHandle(q.arg), uint16(i)), Value: borsh.AppendUint64(nil, n)})
 		}
 	case askCode, askGlobalCode, askGlobalNamed:
 		if r.Code == nil {

@@ -327,7 +327,8 @@ func (n *initializer) makeKeys(context.Context) error {
 
 // makeKey reads a key file, or makes the file if there is none. The account id in an existing file
 // must be id, unless id is empty.
-func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
+func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string,
+	parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
 	if exists(path) {
 		k, err := readKey(path, "", parse)
 		if err != nil {

@@ -82,7 +82,8 @@ func CheckEndpoint(endpoint string) error {
 // row fail, it calls failed only for the first one. The caller must call Close.
 func New(endpoint string, resource [][2]string, failed func(error)) *Exporter {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &Exporter{endpoint: endpoint, resource: attributes(resource), failed: failed, waiting: make(chan *Trace, maxWaiting), stop: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
+	e := &Exporter{endpoint: endpoint, resource: attributes(resource), failed: failed,
+		waiting: make(chan *Trace, maxWaiting), stop: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
 	go e.run(ctx)
 	return e
 }

@@ -235,7 +235,8 @@ func (p *prober) probe(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{ChainID: p.o.Chain.ChainID, Shard: p.o.Shard, Sync: at.sync.Hash(), Height: at.sync.Height, EpochID: at.sync.EpochID, Routed: p.o.Routed}
+	r := &Report{ChainID: p.o.Chain.ChainID, Shard: p.o.Shard, Sync: at.sync.Hash(), Height: at.sync.Height,
+		EpochID: at.sync.EpochID, Routed: p.o.Routed}
 	if err := p.targets(ctx, r, &info, at.point.PrevHash); err != nil {
 		return nil, err
 	}
@@ -289,7 +290,8 @@ func (p *prober) syncBlock(ctx context.Context, info *near.Info) (*syncPoint, er
 			return nil, ctx.Err()
 		}
 	}
-	return nil, fmt.Errorf("%w: peers announce the state of block %v, but none has the two blocks after it; name a sync block", ErrNoSync, list[0])
+	return nil, fmt.Errorf("%w: peers announce the state of block %v, but none has the two blocks after it; name a "+
+		"sync block", ErrNoSync, list[0])
 }
 
 // childrenOf asks all connected peers for the two blocks after a block. The answer of most of them

@@ -86,7 +86,8 @@ func (r *Report) Write(w io.Writer) error {
 	if r.Routed {
 		way = "by routed messages"
 	}
-	_, err := fmt.Fprintf(w, "%s, shard %d at sync block %d %v\nstate root %v, memory usage %s, number of parts %d\n", r.ChainID, r.Shard, r.Height,
+	_, err := fmt.Fprintf(w, "%s, shard %d at sync block %d %v\nstate root %v, memory usage %s, number of parts %d\n",
+		r.ChainID, r.Shard, r.Height,
 		r.Sync, r.StateRoot, size(r.Memory), r.Parts)
 	for i := range r.Peers {
 		if err != nil {

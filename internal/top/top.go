@@ -181,7 +181,8 @@ func (f *frame) histogram(family string, match func(map[string]string) bool) pro
 	return now.Since(f.before.Metrics.Histogram(family, match))
 }
 
-var syncing = map[float64]string{0: "in step", 1: "no peer yet", 2: "behind: proof of epochs", 4: "behind: headers", 5: "behind: state", 7: "behind: blocks"}
+var syncing = map[float64]string{0: "in step", 1: "no peer yet", 2: "behind: proof of epochs", 4: "behind: headers",
+	5: "behind: state", 7: "behind: blocks"}
 
 // head returns the lines about the whole node.
 func (f *frame) head(where string) []string {
@@ -208,12 +209,17 @@ func (f *frame) head(where string) []string {
 	}
 	return []string{
 		first,
-		fmt.Sprintf("height %s   final %s   lag %s   %s   %s blocks/s   %s tx/s   peers %s", whole(f.value("near_block_height_head")), whole(f.value("near_final_block_height")),
+		fmt.Sprintf("height %s   final %s   lag %s   %s   %s blocks/s   %s tx/s   peers %s",
+			whole(f.value("near_block_height_head")), whole(f.value("near_final_block_height")),
 			span(f.value("near_head_lag_seconds")), state, number(blocks), number(txs), whole(f.value("near_peer_connections_total"))),
-		fmt.Sprintf("rpc %s calls/s   p50 %s   p99 %s   %s errors/s   %s wait   %s clients   pools %s tx, %s", number(f.rateOf("near_rpc_total_count")), span(rpc.Quantile(0.5)), span(rpc.Quantile(0.99)),
-			number(f.rateOf("near_rpc_error_count")), whole(f.value("troupe_waits_parked")), whole(f.value("troupe_sessions_open")), whole(f.value("near_transaction_pool_entries")), size(f.value("near_transaction_pool_size"))),
-		fmt.Sprintf("memory %s   goroutines %s   written %s/s   contracts %s cached, %s/s compiled", size(f.value("near_memory_usage_bytes")), whole(f.value("troupe_goroutines")),
-			size(f.rateOf("troupe_storage_bytes_written")), whole(f.value("troupe_contract_cache_entries")), number(f.rateOf("troupe_contract_compilations"))),
+		fmt.Sprintf("rpc %s calls/s   p50 %s   p99 %s   %s errors/s   %s wait   %s clients   pools %s tx, %s",
+			number(f.rateOf("near_rpc_total_count")), span(rpc.Quantile(0.5)), span(rpc.Quantile(0.99)),
+			number(f.rateOf("near_rpc_error_count")), whole(f.value("troupe_waits_parked")),
+			whole(f.value("troupe_sessions_open")), whole(f.value("near_transaction_pool_entries")), size(f.value("near_transaction_pool_size"))),
+		fmt.Sprintf("memory %s   goroutines %s   written %s/s   contracts %s cached, %s/s compiled",
+			size(f.value("near_memory_usage_bytes")), whole(f.value("troupe_goroutines")),
+			size(f.rateOf("troupe_storage_bytes_written")), whole(f.value("troupe_contract_cache_entries")),
+			number(f.rateOf("troupe_contract_compilations"))),
 	}
 }
 
@@ -249,8 +255,10 @@ func (v *View) actors(f *frame) [][]string {
 		if shard := s.Labels["shard_id"]; shard != "" {
 			title += "/" + strings.TrimPrefix(shard, "s")
 		}
-		values := []float64{0, s.Value, get("troupe_actor_mailbox_length"), rate("troupe_actor_handle_seconds_count"), 100 * rate("troupe_actor_busy_seconds_total"), get("troupe_actor_mailbox_oldest_seconds"),
-			wait.Quantile(0.5), wait.Quantile(0.99), work.Quantile(0.5), work.Quantile(0.99), get("troupe_actor_restarts_total"), get("troupe_actor_dead_letters_total")}
+		values := []float64{0, s.Value, get("troupe_actor_mailbox_length"), rate("troupe_actor_handle_seconds_count"),
+			100 * rate("troupe_actor_busy_seconds_total"), get("troupe_actor_mailbox_oldest_seconds"),
+			wait.Quantile(0.5), wait.Quantile(0.99), work.Quantile(0.5), work.Quantile(0.99), get("troupe_actor_restarts_total"),
+			get("troupe_actor_dead_letters_total")}
 		cells := []string{clean(title)}
 		for i, x := range values[1:] {
 			switch i + 1 {
@@ -298,7 +306,8 @@ func (f *frame) shards() [][]string {
 			}
 			return math.NaN()
 		}
-		out = append(out, []string{clean(strings.TrimPrefix(s.Labels["shard_id"], "s")), whole(s.Value), size(of("near_transaction_pool_size")), whole(of("troupe_transactions_queued")), whole(of("troupe_transactions_held"))})
+		out = append(out, []string{clean(strings.TrimPrefix(s.Labels["shard_id"], "s")), whole(s.Value),
+			size(of("near_transaction_pool_size")), whole(of("troupe_transactions_queued")), whole(of("troupe_transactions_held"))})
 	}
 	return out
 }

@@ -109,7 +109,8 @@ func same(now []primitives.OutcomeWithID, want map[primitives.Hash]*primitives.O
 
 // outcomes adds the outcomes of a transaction to the sum, and collects the chunks in which the
 // transaction called contracts.
-func (s *Sum) outcomes(e *engine.Engine, status *view.FinalOutcome, want map[primitives.Hash]*primitives.Outcome, seen map[place]bool, places *[]place) error {
+func (s *Sum) outcomes(e *engine.Engine, status *view.FinalOutcome, want map[primitives.Hash]*primitives.Outcome,
+	seen map[place]bool, places *[]place) error {
 	s.Gas += uint64(status.Outcome.GasBurnt)
 	left := len(status.Outcome.ReceiptIDs)
 	for i := range status.Outcomes {

@@ -76,7 +76,8 @@ func (p *printer) outcome(o *Outcome, first bool, lines int) {
 	if first {
 		what = "signed  "
 	}
-	p.printf("%s%s%s  %s -> %s  %s  %s  %s\n", in, what, o.ID, o.Predecessor, o.Executor, strings.Join(o.Actions, ", "), gas(o.Gas), brief(o.Status))
+	p.printf("%s%s%s  %s -> %s  %s  %s  %s\n", in, what, o.ID, o.Predecessor, o.Executor, strings.Join(o.Actions, ", "),
+		gas(o.Gas), brief(o.Status))
 	in += "    "
 	for _, c := range o.Calls {
 		p.printf("%scall %s  %s of %s: wasm %s", in, txtext.Line(c.Method, 256), gas(c.Gas), gas(c.Prepaid), gas(c.Wasm))

@@ -123,7 +123,8 @@ func stopped(err error, n, of int) error {
 }
 
 // Simulation traces what tx would do on the state at.
-func Simulation(ctx context.Context, e *engine.Engine, v *vm.VM, at *engine.State, tx *primitives.SignedTransaction, so engine.SimulateOptions, o Options) (*Report, error) {
+func Simulation(ctx context.Context, e *engine.Engine, v *vm.VM, at *engine.State, tx *primitives.SignedTransaction,
+	so engine.SimulateOptions, o Options) (*Report, error) {
 	c := newCollector(o.Profile, func(primitives.Hash) bool { return true })
 	watched := v.Watch(c)
 	defer watched.Close()
@@ -157,7 +158,8 @@ func calls(r *primitives.Receipt) bool {
 
 // report builds a report from a status and the recorded calls. The report's gas and tokens are the
 // sums over all outcomes.
-func report(status *view.FinalOutcome, receipts map[primitives.Hash]*primitives.Receipt, c *collector, fill func(*Report)) (*Report, error) {
+func report(status *view.FinalOutcome, receipts map[primitives.Hash]*primitives.Receipt, c *collector,
+	fill func(*Report)) (*Report, error) {
 	tx := status.Transaction
 	out := &Report{Transaction: tx.Hash().String(), Signer: string(tx.SignerID), Receiver: string(tx.ReceiverID),
 		Status: view.AppendFinalStatus(nil, &status.Status), Complete: status.Level >= view.LevelExecuted}

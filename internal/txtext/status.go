@@ -278,7 +278,8 @@ func failureOf(status json.RawMessage) (string, bool) {
 }
 
 // transparent are the names in an error's JSON that say nothing to a reader.
-var transparent = []string{"ActionError", "InvalidTxError", "kind", "FunctionCallError", "ExecutionError", "MethodResolveError", "TxExecutionError"}
+var transparent = []string{"ActionError", "InvalidTxError", "kind", "FunctionCallError", "ExecutionError",
+	"MethodResolveError", "TxExecutionError"}
 
 // amounts are the fields of errors that hold yoctoNEAR.
 var amounts = []string{"allowance", "amount", "balance", "cost", "deposit", "locked", "minimum_stake", "stake"}

@@ -320,7 +320,8 @@ func (p *Pool) Stats() Stats {
 	p.mu.Unlock()
 	return Stats{
 		Running: int(p.running.Load()), Waiting: waiting, Done: p.done.Load(), Long: p.went.Load(),
-		Refused: p.refused.Load(), TimedOut: p.timedOut.Load(), Gone: p.gone.Load(), Panicked: p.panicked.Load(), Busy: time.Duration(p.nanos.Load()),
+		Refused: p.refused.Load(), TimedOut: p.timedOut.Load(), Gone: p.gone.Load(), Panicked: p.panicked.Load(),
+		Busy: time.Duration(p.nanos.Load()),
 	}
 }
 

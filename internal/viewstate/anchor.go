@@ -39,7 +39,8 @@ func anchor(s *Source, r *AnchorRequest, out Out) error {
 		at, hash = ref.Height, ref.Hash
 	}
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
-		return fmt.Errorf("view-state: the folder has no block at height %d: it has blocks from %d to %d", at, store.Tip().Tail, s.Engine.Head().Height())
+		return fmt.Errorf("view-state: the folder has no block at height %d: it has blocks from %d to %d", at,
+			store.Tip().Tail, s.Engine.Head().Height())
 	}
 	if err != nil {
 		return err

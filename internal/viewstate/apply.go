@@ -115,7 +115,8 @@ func applyRange(ctx context.Context, s *Source, r *ApplyRequest, out Out) error 
 	if err := run(); err != nil {
 		return err
 	}
-	if err := out.Line(fmt.Sprintf("%d chunks applied, %d skipped, %d differ; %v Tgas", t.applied, t.skipped, t.differing, t.gas/1e12)); err != nil {
+	if err := out.Line(fmt.Sprintf("%d chunks applied, %d skipped, %d differ; %v Tgas", t.applied, t.skipped, t.differing,
+		t.gas/1e12)); err != nil {
 		return err
 	}
 	if t.differing > 0 {
@@ -211,7 +212,8 @@ func compare(was *chain.ChunkExtra, stored []storage.Change, r *apply.Result, fr
 	for i := range min(len(stored), len(r.Changes)) {
 		a, b := &r.Changes[i], &stored[i]
 		if !bytes.Equal(a.Key, b.Key) || !bytes.Equal(a.Last(), b.Last()) || (a.Last() == nil) != (b.Last() == nil) {
-			return append(out, fmt.Sprintf("change %d is of key %x to %d bytes, stored is key %x, %d bytes", i, a.Key, len(a.Last()), b.Key, len(b.Last())))
+			return append(out, fmt.Sprintf("change %d is of key %x to %d bytes, stored is key %x, %d bytes", i, a.Key,
+				len(a.Last()), b.Key, len(b.Last())))
 		}
 	}
 	if len(stored) != len(r.Changes) {

@@ -183,7 +183,8 @@ func printEpoch(ctx context.Context, e *engine.Engine, x *foundEpoch, r *EpochRe
 	if err := out.Line("---"); err != nil {
 		return err
 	}
-	return eachSlot(ctx, e, x.id, from, to, func(at primitives.Height, block primitives.AccountID, _ []primitives.ShardID, chunks []primitives.AccountID) error {
+	return eachSlot(ctx, e, x.id, from, to, func(at primitives.Height, block primitives.AccountID, _ []primitives.ShardID,
+		chunks []primitives.AccountID) error {
 		names := make([]string, len(chunks))
 		for i, id := range chunks {
 			names[i] = strconv.Quote(string(id))
@@ -286,7 +287,8 @@ func printValidator(
 		return out.Line(fmt.Sprintf("Validator %s didn't validate in epoch #%d", account, x.info.EpochHeight))
 	}
 	var blocks, chunks, missing []string
-	err := eachSlot(ctx, e, x.id, from, to, func(at primitives.Height, block primitives.AccountID, shards []primitives.ShardID, producers []primitives.AccountID) error {
+	err := eachSlot(ctx, e, x.id, from, to, func(at primitives.Height, block primitives.AccountID,
+		shards []primitives.ShardID, producers []primitives.AccountID) error {
 		if block == account {
 			blocks = append(blocks, strconv.FormatUint(uint64(at), 10))
 		}

@@ -139,7 +139,8 @@ func (p *BlockPublisher) session(ctx context.Context) error {
 func (p *BlockPublisher) stream(ctx context.Context, j js.JetStream) (js.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	c := js.StreamConfig{Name: p.o.Indexer, Subjects: []string{p.o.Blocks}, Storage: js.FileStorage, Discard: js.DiscardOld, MaxBytes: p.o.MaxBytes, MaxAge: p.o.MaxAge,
+	c := js.StreamConfig{Name: p.o.Indexer, Subjects: []string{p.o.Blocks}, Storage: js.FileStorage,
+		Discard: js.DiscardOld, MaxBytes: p.o.MaxBytes, MaxAge: p.o.MaxAge,
 		MaxMsgs: -1, Duplicates: duplicates, Replicas: max(1, p.o.Replicas), Description: "final blocks of a Troupe node, for indexers"}
 	if p.o.MaxAge > 0 {
 		c.Duplicates = min(c.Duplicates, p.o.MaxAge)
@@ -232,8 +233,10 @@ func (p *BlockPublisher) publish(ctx context.Context, j js.JetStream, at *blockE
 	for i := at.part; i < n; i++ {
 		out := nats.NewMsg(p.o.Blocks)
 		out.Data = m.Text[min(i*PartSize, len(m.Text)):min((i+1)*PartSize, len(m.Text))]
-		for name, value := range map[string]string{nats.MsgIdHdr: fmt.Sprintf("%d.%v.%d", m.Height, m.Hash, at.seq+1), headHeight: strconv.FormatUint(uint64(m.Height), 10),
-			headHash: m.Hash.String(), headAfter: after, headKind: kind, headPart: fmt.Sprintf("%d/%d", i+1, n), headTime: strconv.FormatInt(p.o.Now().UnixNano(), 10)} {
+		for name, value := range map[string]string{nats.MsgIdHdr: fmt.Sprintf("%d.%v.%d", m.Height, m.Hash, at.seq+1),
+			headHeight: strconv.FormatUint(uint64(m.Height), 10),
+			headHash:   m.Hash.String(), headAfter: after, headKind: kind, headPart: fmt.Sprintf("%d/%d", i+1, n),
+			headTime: strconv.FormatInt(p.o.Now().UnixNano(), 10)} {
 			out.Header[name] = []string{value}
 		}
 		ack, err := j.PublishMsgAsync(out, js.WithExpectLastSequence(at.seq))

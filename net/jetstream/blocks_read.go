@@ -65,7 +65,8 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 		var n, of int
 		_, _ = fmt.Sscanf(h.Get(headPart), "%d/%d", &n, &of) // cannot fail: read has validated the header
 		if of > maxParts || len(m.Data()) > PartSize {
-			return fmt.Errorf("%w: message %d has %d bytes, which do not fit a block of %d parts", ErrChanged, meta.Sequence.Stream, len(m.Data()), of)
+			return fmt.Errorf("%w: message %d has %d bytes, which do not fit a block of %d parts", ErrChanged,
+				meta.Sequence.Stream, len(m.Data()), of)
 		}
 		if seq > 0 && after == "" && n == 1 && h.Get(headAfter) == "" {
 			return fmt.Errorf("%w: the stream starts again with message %d", ErrGap, meta.Sequence.Stream)

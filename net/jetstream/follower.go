@@ -169,7 +169,8 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 		*after = 0
 	}
 	f.last.Store(info.State.LastSeq)
-	c := js.ConsumerConfig{AckPolicy: js.AckNonePolicy, DeliverPolicy: js.DeliverAllPolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: time.Minute}
+	c := js.ConsumerConfig{AckPolicy: js.AckNonePolicy, DeliverPolicy: js.DeliverAllPolicy, MemoryStorage: true,
+		Replicas: 1, InactiveThreshold: time.Minute}
 	if *after > 0 {
 		c.DeliverPolicy, c.OptStartSeq = js.DeliverByStartSequencePolicy, *after+1
 	}
@@ -183,7 +184,8 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 		// An error is ignored, because the server deletes unused consumers anyway.
 		_ = s.DeleteConsumer(ask, consumer.CachedInfo().Name)
 	}()
-	m, err := consumer.Messages(js.PullMaxBytes(maxAheadBytes), js.PullHeartbeat(2*time.Second), js.PullExpiry(10*time.Second), js.WithMessagesErrOnMissingHeartbeat(true))
+	m, err := consumer.Messages(js.PullMaxBytes(maxAheadBytes), js.PullHeartbeat(2*time.Second),
+		js.PullExpiry(10*time.Second), js.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,8 @@ func (p *Publisher) Wake() {
 func (p *Publisher) Published() Published {
 	p.posMu.Lock()
 	defer p.posMu.Unlock()
-	return Published{Seq: p.seq, Log: p.log, Records: p.records.Load(), Bytes: p.bytes.Load(), Height: primitives.Height(p.height.Load()), Begun: p.begun.Load(), Failing: p.failing.Load()}
+	return Published{Seq: p.seq, Log: p.log, Records: p.records.Load(), Bytes: p.bytes.Load(),
+		Height: primitives.Height(p.height.Load()), Begun: p.begun.Load(), Failing: p.failing.Load()}
 }
 
 // session publishes until an error occurs.
@@ -152,7 +153,8 @@ func (p *Publisher) setPosition(log string, seq uint64) {
 func (p *Publisher) stream(ctx context.Context, j js.JetStream) (js.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	c := js.StreamConfig{Name: p.o.Stream, Subjects: []string{p.o.Records}, Storage: js.FileStorage, Discard: js.DiscardOld, MaxBytes: p.o.MaxBytes, MaxAge: p.o.MaxAge,
+	c := js.StreamConfig{Name: p.o.Stream, Subjects: []string{p.o.Records}, Storage: js.FileStorage,
+		Discard: js.DiscardOld, MaxBytes: p.o.MaxBytes, MaxAge: p.o.MaxAge,
 		MaxMsgs: -1, Duplicates: duplicates, Replicas: max(1, p.o.Replicas), Description: "records of a Troupe node, for its replicas"}
 	if p.o.MaxAge > 0 {
 		c.Duplicates = min(c.Duplicates, p.o.MaxAge)

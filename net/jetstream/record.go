@@ -91,8 +91,10 @@ func (r *Record) parts(subject string, now int64, sign func([]byte) primitives.S
 		m.Data = r.Payload[min(i*PartSize, len(r.Payload)):min((i+1)*PartSize, len(r.Payload))]
 		h := m.Header
 		h[nats.MsgIdHdr] = []string{fmt.Sprintf("%d.%v.%s.%s.%d", r.Height, r.Hash, r.Log, r.At, i+1)}
-		for name, value := range map[string]string{headLog: r.Log, headFrom: r.From, headAt: r.At, headNext: r.Next, headHeight: strconv.FormatUint(uint64(r.Height), 10),
-			headHash: r.Hash.String(), headPrev: r.Prev.String(), headKind: kind, headPart: fmt.Sprintf("%d/%d", i+1, n), headTime: strconv.FormatInt(now, 10),
+		for name, value := range map[string]string{headLog: r.Log, headFrom: r.From, headAt: r.At, headNext: r.Next,
+			headHeight: strconv.FormatUint(uint64(r.Height), 10),
+			headHash:   r.Hash.String(), headPrev: r.Prev.String(), headKind: kind, headPart: fmt.Sprintf("%d/%d", i+1, n),
+			headTime:   strconv.FormatInt(now, 10),
 			headDigest: hex.EncodeToString(digest[:])} {
 			h[name] = []string{value}
 		}
@@ -149,7 +151,8 @@ func parsePart(h nats.Header, data []byte) (p part, err error) {
 	p.of, err = strconv.Atoi(of)
 	note(err)
 	if p.n < 1 || p.of < p.n || p.Log == "" || p.From == "" || p.At == "" || p.Next == "" {
-		note(fmt.Errorf("part %q of the record from %q to %q of log %q is malformed, must be NUMBER/COUNT with positions and log", get(headPart), p.At, p.Next, p.Log))
+		note(fmt.Errorf("part %q of the record from %q to %q of log %q is malformed, must be NUMBER/COUNT with positions "+
+			"and log", get(headPart), p.At, p.Next, p.Log))
 	}
 	if len(bad) > 0 {
 		return p, fmt.Errorf("%w: %w", ErrChanged, errors.Join(bad...))
@@ -161,7 +164,8 @@ func parsePart(h nats.Header, data []byte) (p part, err error) {
 func (p *part) check(by *primitives.PublicKey) error {
 	digest := p.Record.digest()
 	if hex.EncodeToString(digest[:]) != p.digest {
-		return fmt.Errorf("%w: the record of block %d (%v), log positions %s to %s, does not match its digest", ErrChanged, p.Height, p.Hash, p.At, p.Next)
+		return fmt.Errorf("%w: the record of block %d (%v), log positions %s to %s, does not match its digest", ErrChanged,
+			p.Height, p.Hash, p.At, p.Next)
 	}
 	if by == nil {
 		return nil

@@ -71,7 +71,8 @@ type Responder struct {
 // Answer starts a Responder. If the server can't be reached, the Responder starts when the server
 // becomes reachable.
 func Answer(o ResponderOptions) (*Responder, error) {
-	a := &Responder{o: o, slots: make(chan struct{}, MaxTransactions), asked: make(chan struct{}, maxPieces), transfers: map[string]*snapshotTransfer{}}
+	a := &Responder{o: o, slots: make(chan struct{}, MaxTransactions), asked: make(chan struct{}, maxPieces),
+		transfers: map[string]*snapshotTransfer{}}
 	conn, err := o.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
 		return nil, err

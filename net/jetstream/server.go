@@ -32,7 +32,8 @@ type Server struct {
 }
 
 // ErrOpen means that any host could connect to the server.
-var ErrOpen = errors.New("any host that reaches the address could connect: set troupe.jetstream.token, here and at the replicas, or listen on a loopback address like 127.0.0.1:4222")
+var ErrOpen = errors.New("any host that reaches the address could connect: set troupe.jetstream.token, here and at " +
+	"the replicas, or listen on a loopback address like 127.0.0.1:4222")
 
 // inProcessUser is the user name of this process.
 const inProcessUser = "inside"
@@ -77,8 +78,9 @@ func StartServer(o ServerOptions) (*Server, error) {
 		o.secret = rand.Text()
 	}
 	so := &server.Options{
-		ServerName: "troupe", JetStream: true, StoreDir: o.Dir, JetStreamMaxStore: o.MaxBytes, JetStreamMaxMemory: 16 << 20, MaxPayload: maxPayload,
-		NoSigs: true, NoLog: true, DontListen: o.Listen == "", WriteDeadline: 10 * time.Second,
+		ServerName: "troupe", JetStream: true, StoreDir: o.Dir, JetStreamMaxStore: o.MaxBytes, JetStreamMaxMemory: 16 << 20,
+		MaxPayload: maxPayload,
+		NoSigs:     true, NoLog: true, DontListen: o.Listen == "", WriteDeadline: 10 * time.Second,
 		CustomClientAuthentication: &authenticator{o.secret, o.Token},
 	}
 	if o.Listen != "" {
@@ -122,7 +124,8 @@ func StartServer(o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("jetstream: the server cannot store streams in %s", o.Dir)
 	}
 	if err := s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {
-		MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: maxConsumers, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
+		MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: maxConsumers, MaxAckPending: -1, MemoryMaxStreamBytes: -1,
+		StoreMaxStreamBytes: -1,
 	}}); err != nil {
 		s.Shutdown()
 		s.WaitForShutdown()

@@ -101,9 +101,12 @@ func (w *Transport) gossip(ctx context.Context) error {
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign),
 		pubsub.WithNoAuthor(),
 		pubsub.WithMessageIdFn(func(m *pb.Message) string { h := sha256.Sum256(m.Data); return string(h[:]) }),
-		pubsub.WithMaxMessageSize(maxRPC), pubsub.WithValidateQueueSize(queueValidation), pubsub.WithValidateThrottle(int(numTopics)*queueValidation), pubsub.WithPeerOutboundQueueSize(queuePeer),
-		pubsub.WithGossipSubParams(params), pubsub.WithFloodPublish(true), pubsub.WithSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(w.name(blocks), w.name(transactions))),
-		pubsub.WithPeerScore(w.scores()), pubsub.WithAppSpecificRpcInspector(w.inspect), pubsub.WithRawTracer(tracer{w}), pubsub.WithLogger(quiet), pubsub.WithRPCLogger(quiet))
+		pubsub.WithMaxMessageSize(maxRPC), pubsub.WithValidateQueueSize(queueValidation),
+		pubsub.WithValidateThrottle(int(numTopics)*queueValidation), pubsub.WithPeerOutboundQueueSize(queuePeer),
+		pubsub.WithGossipSubParams(params), pubsub.WithFloodPublish(true),
+		pubsub.WithSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(w.name(blocks), w.name(transactions))),
+		pubsub.WithPeerScore(w.scores()), pubsub.WithAppSpecificRpcInspector(w.inspect), pubsub.WithRawTracer(tracer{w}),
+		pubsub.WithLogger(quiet), pubsub.WithRPCLogger(quiet))
 	if err != nil {
 		return err
 	}
@@ -111,7 +114,8 @@ func (w *Transport) gossip(ctx context.Context) error {
 		check := func(ctx context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 			return w.validate(topic(t), from, m.Data)
 		}
-		if err := g.RegisterTopicValidator(w.name(topic(t)), pubsub.ValidatorEx(check), pubsub.WithValidatorTimeout(judgeLimit), pubsub.WithValidatorConcurrency(queueValidation)); err != nil {
+		if err := g.RegisterTopicValidator(w.name(topic(t)), pubsub.ValidatorEx(check),
+			pubsub.WithValidatorTimeout(judgeLimit), pubsub.WithValidatorConcurrency(queueValidation)); err != nil {
 			return err
 		}
 		if w.topics[t], err = g.Join(w.name(topic(t))); err != nil {

@@ -31,16 +31,19 @@ func (c *Metrics) Metrics(b []byte) []byte {
 		{"idle_closed_total", "counter", "Connections closed because no handshake completed in time", c.idleClosed.Load()},
 		{"bans_total", "counter", "Peers banned", c.bans.Load()},
 		{"gossip_sent_total", "counter", "Gossip messages published by this node", c.spread.Load()},
-		{"gossip_sent_bytes_total", "counter", "Bytes of gossip messages published by this node, counted once for each message", c.spreadBytes.Load()},
+		{"gossip_sent_bytes_total", "counter",
+			"Bytes of gossip messages published by this node, counted once for each message", c.spreadBytes.Load()},
 		{"gossip_received_total", "counter", "Gossip messages received from peers, without duplicates", c.heard.Load()},
 		{"gossip_received_bytes_total", "counter", "Bytes of gossip messages received from peers, without duplicates", c.heardBytes.Load()},
 		{"gossip_refused_total", "counter", "Received gossip messages that were invalid", c.refused.Load()},
-		{"gossip_held_total", "counter", "Received gossip messages that were not relayed, without blame: not verifiable here, not new, or above the relay rate", c.held.Load()},
+		{"gossip_held_total", "counter",
+			"Received gossip messages that were not relayed, without blame: not verifiable here, not new, or above the relay rate", c.held.Load()},
 		{"gossip_flooded_total", "counter", "Received gossip messages dropped because the peer exceeded its rate", c.flooded.Load()},
 		{"gossip_lost_total", "counter", "Gossip messages dropped because a queue was full", c.lost.Load()},
 		{"gossip_beside_total", "counter", "Blocks sent over a connection because gossip had dropped them", c.beside.Load()},
 	} {
-		b = fmt.Appendf(b, "# HELP troupe_libp2p_%s %s\n# TYPE troupe_libp2p_%s %s\ntroupe_libp2p_%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
+		b = fmt.Appendf(b, "# HELP troupe_libp2p_%s %s\n# TYPE troupe_libp2p_%s %s\ntroupe_libp2p_%s %d\n", g.name, g.help,
+			g.name, g.kind, g.name, g.value)
 	}
 	return b
 }

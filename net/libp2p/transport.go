@@ -123,9 +123,12 @@ func New(o Options) (*Transport, error) {
 	if o.Counters == nil {
 		o.Counters = new(Metrics)
 	}
-	w := &Transport{o: o, streams: map[peer.ID]int{}, met: map[peer.ID]int{}, metAt: map[peer.ID]time.Time{}, handshakes: map[peer.ID]int{}, lastHandshakeEnd: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{}, outRates: newRates(),
+	w := &Transport{o: o, streams: map[peer.ID]int{}, met: map[peer.ID]int{}, metAt: map[peer.ID]time.Time{},
+		handshakes: map[peer.ID]int{}, lastHandshakeEnd: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{},
+		rates: map[peer.ID]*rates{}, outRates: newRates(),
 		outbound: map[peer.ID]time.Time{}, checks: map[peer.ID]int{}, checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		spread: make(chan spread, maxSpread), dropped: make(chan dropped, maxDropped), recent: newRecent(), notGossiped: newRecent(), verified: newRecent()}
+		spread: make(chan spread, maxSpread), dropped: make(chan dropped, maxDropped), recent: newRecent(),
+		notGossiped: newRecent(), verified: newRecent()}
 	for i := range w.joined {
 		w.joined[i] = map[peer.ID]time.Time{}
 	}
@@ -155,7 +158,8 @@ func (w *Transport) listen(ctx context.Context) error {
 	if err := errors.Join(book.AddPrivKey(w.me, key), book.AddPubKey(w.me, key.GetPublic())); err != nil {
 		return err
 	}
-	room, err := resources.NewResourceManager(resources.NewFixedLimiter(limits(w.o.MaxPeers)), resources.WithMetricsDisabled(), perAddressLimit(w.o.MaxPeers))
+	room, err := resources.NewResourceManager(resources.NewFixedLimiter(limits(w.o.MaxPeers)),
+		resources.WithMetricsDisabled(), perAddressLimit(w.o.MaxPeers))
 	if err != nil {
 		return err
 	}
@@ -165,7 +169,8 @@ func (w *Transport) listen(ctx context.Context) error {
 	}
 	guard := connGater{w}
 	bus := eventbus.NewBus()
-	sw, err := swarm.NewSwarm(w.me, book, bus, swarm.WithConnectionGater(guard), swarm.WithResourceManager(room), swarm.WithDialTimeout(dialLimit),
+	sw, err := swarm.NewSwarm(w.me, book, bus, swarm.WithConnectionGater(guard), swarm.WithResourceManager(room),
+		swarm.WithDialTimeout(dialLimit),
 		swarm.WithDialRanker(swarm.NoDelayDialRanker))
 	if err != nil {
 		return err

@@ -10,13 +10,15 @@ var (
 	socketAddr   = &schema{"SocketAddr", []field{{1, bytesKind, nil}, {2, uint32Kind, nil}}}
 	peerAddr     = &schema{"PeerAddr", []field{{1, messageKind, socketAddr}, {2, messageKind, wrapped}}}
 	accountData  = &schema{"AccountData", []field{
-		{5, messageKind, wrapped}, {6, messageKind, wrapped}, {2, messageKind, peerAddr}, {7, uint64Kind, nil}, {4, messageKind, timestamp}, {holdsField, bytesKind, nil}}}
+		{5, messageKind, wrapped}, {6, messageKind, wrapped}, {2, messageKind, peerAddr}, {7, uint64Kind, nil},
+		{4, messageKind, timestamp}, {holdsField, bytesKind, nil}}}
 	accountKeyPayload       = &schema{"AccountKeyPayload", []field{{2, messageKind, accountData}, {3, messageKind, ownedAccount}}}
 	accountKeySignedPayload = &schema{"AccountKeySignedPayload", []field{{1, bytesKind, nil}, {2, messageKind, wrapped}}}
 
 	genesisID     = &schema{"GenesisId", []field{{1, stringKind, nil}, {2, messageKind, wrapped}}}
-	peerChainInfo = &schema{"PeerChainInfo", []field{{1, messageKind, genesisID}, {2, uint64Kind, nil}, {3, uint64sKind, nil}, {4, boolKind, nil}}}
-	handshake     = &schema{"Handshake", []field{{1, uint32Kind, nil}, {2, uint32Kind, nil}, {3, messageKind, wrapped}, {4, messageKind, wrapped},
+	peerChainInfo = &schema{"PeerChainInfo", []field{{1, messageKind, genesisID}, {2, uint64Kind, nil},
+		{3, uint64sKind, nil}, {4, boolKind, nil}}}
+	handshake = &schema{"Handshake", []field{{1, uint32Kind, nil}, {2, uint32Kind, nil}, {3, messageKind, wrapped}, {4, messageKind, wrapped},
 		{5, uint32Kind, nil}, {6, messageKind, peerChainInfo}, {7, messageKind, wrapped}, {8, messageKind, accountKeySignedPayload}}}
 	handshakeFailure = &schema{"HandshakeFailure", []field{{1, int32Kind, nil}, {2, messageKind, wrapped}, {3, messageKind, genesisID},
 		{4, uint32Kind, nil}, {5, uint32Kind, nil}}}

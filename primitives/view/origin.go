@@ -42,7 +42,8 @@ const (
 	OriginBudget      // fields Got, Limit: number of outcomes searched, and the maximum one
 )
 
-var originTexts = [...]string{"unknown receipt", "too deep", "unsupported", "outcomes not stored", "window too large", "malformed hint", "budget exceeded"}
+var originTexts = [...]string{"unknown receipt", "too deep", "unsupported", "outcomes not stored", "window too large",
+	"malformed hint", "budget exceeded"}
 
 func (k OriginKind) Error() string { return originTexts[k] }
 

@@ -67,7 +67,8 @@ func (x *Execution) contract() (hash primitives.Hash, key []byte, err error) {
 
 // ContractOf returns the hash of the code that an account's contract runs, and the trie key of that
 // code. key is nil if the account has no contract.
-func ContractOf(u *state.TrieUpdate, chainID string, account primitives.AccountID, c *primitives.AccountContract) (hash primitives.Hash, key []byte, err error) {
+func ContractOf(u *state.TrieUpdate, chainID string, account primitives.AccountID,
+	c *primitives.AccountContract) (hash primitives.Hash, key []byte, err error) {
 	if c.Kind == primitives.ContractNone {
 		return hash, nil, nil
 	}
@@ -90,7 +91,8 @@ func GlobalContract(u *state.TrieUpdate, id *primitives.GlobalContractID) (hash 
 
 // execute runs the call. A call that must fail, such as a call of an account without code, fails without
 // the VM.
-func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash, ext *External) (CallOutcome, error) {
+func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash,
+	ext *External) (CallOutcome, error) {
 	c := new(Call)
 	if err := x.call(c, a, hash, key, actionHash); err != nil {
 		return CallOutcome{}, err

@@ -280,7 +280,10 @@ func (x *External) AddStateInitEntry(promise, action int, key, value []byte) err
 	if !ok {
 		return ErrActionIndex
 	}
-	at, exists := slices.BinarySearchFunc(init.Init.Data, key, func(e primitives.StateEntry, key []byte) int { return bytes.Compare(e.Key, key) })
+	at, exists := slices.BinarySearchFunc(init.Init.Data, key, func(e primitives.StateEntry,
+		key []byte) int {
+		return bytes.Compare(e.Key, key)
+	})
 	if exists {
 		return ErrEntryExists
 	}

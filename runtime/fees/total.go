@@ -9,7 +9,8 @@ import (
 
 // TotalSend sums Send over actions, without the cost of the receipt that carries the actions
 // (nearcore total_send_fees).
-func TotalSend(c *parameters.RuntimeConfig, senderIsReceiver bool, actions []primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
+func TotalSend(c *parameters.RuntimeConfig, senderIsReceiver bool, actions []primitives.Action,
+	receiver primitives.AccountID) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
 		cost, err := Send(c, senderIsReceiver, a, receiver)

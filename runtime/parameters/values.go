@@ -111,7 +111,8 @@ func values(v Version) RuntimeConfig {
 	}
 	if v.includes(CanonicalUniversalStateInit) {
 		// The fees are higher because decoding now encodes the value again to compare the bytes.
-		c.Fees.Action[ActionUniversalStateInitByte] = Fee{SendSIR: GasCost(78_000_000), SendNotSIR: GasCost(78_000_000), Exec: GasCost(74_000_000)}
+		c.Fees.Action[ActionUniversalStateInitByte] = Fee{SendSIR: GasCost(78_000_000), SendNotSIR: GasCost(78_000_000),
+			Exec: GasCost(74_000_000)}
 		c.Fees.Action[ActionUniversalStateInitEntry] = Fee{
 			SendSIR: GasCost(3_100_000_000), SendNotSIR: GasCost(3_100_000_000), Exec: GasCost(200_000_000_000),
 		}

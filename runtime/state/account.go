@@ -73,7 +73,8 @@ func (u *TrieUpdate) RemoveAccessKey(id primitives.AccountID, h primitives.Publi
 }
 
 // GasKeyNonce reads one nonce of a gas key.
-func (u *TrieUpdate) GasKeyNonce(id primitives.AccountID, h primitives.PublicKeyHandle, index uint16) (n primitives.Nonce, found bool, err error) {
+func (u *TrieUpdate) GasKeyNonce(id primitives.AccountID, h primitives.PublicKeyHandle,
+	index uint16) (n primitives.Nonce, found bool, err error) {
 	u.key = primitives.AppendGasKeyNonceKey(u.key[:0], id, h, index)
 	v, found, err := u.getUint64(u.key)
 	return primitives.Nonce(v), found, err
@@ -302,7 +303,8 @@ func (u *TrieUpdate) SetGlobalNonce(id *primitives.GlobalContractID, n uint64) {
 // PeekNonce returns the stored nonce with which the nonce of a transaction is compared. If n has an
 // index, that is the gas key's nonce at n.Index, else the access key's nonce. PeekNonce sees the
 // writes of u and records nothing.
-func (u *TrieUpdate) PeekNonce(id primitives.AccountID, h primitives.PublicKeyHandle, n primitives.TransactionNonce) (stored primitives.Nonce, found bool, err error) {
+func (u *TrieUpdate) PeekNonce(id primitives.AccountID, h primitives.PublicKeyHandle,
+	n primitives.TransactionNonce) (stored primitives.Nonce, found bool, err error) {
 	if n.HasIndex {
 		u.key = primitives.AppendGasKeyNonceKey(u.key[:0], id, h, n.Index)
 		value, err := u.GetPure(u.key)

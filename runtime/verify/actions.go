@@ -30,7 +30,8 @@ const MaxNoncesForGasKey = 1024
 // deployments and state inits, the order of the actions, each action, and the total attached gas.
 // Actions checks the inner list of a delegate action in the same way, as a separate list. The gas
 // and the state inits of an inner list also count in the totals of the outer list.
-func Actions(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
+func Actions(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID,
+	mode Mode) *primitives.ActionsValidationError {
 	return actionList(c, actions, 0, receiver, mode)
 }
 

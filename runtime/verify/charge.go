@@ -72,7 +72,8 @@ func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 // The caller must have checked that MissingSigner returns nil. Then the signer's account exists and
 // so does the key of tx, unless tx is a self-signed state init. height is the height of the block
 // whose chunk contains tx, or AnyHeight.
-func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
+func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer,
+	height primitives.Height) Verdict {
 	switch {
 	case s.Key == nil:
 		return chargeBootstrap(c, tx, cost, s.Account, height)
@@ -94,7 +95,8 @@ func newCharges(tx *primitives.Transaction, cost *fees.TransactionCost) Charges 
 
 // chargeKey charges transactions without a nonce index (nearcore verifier.rs:269). The account pays
 // everything.
-func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
+func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer,
+	height primitives.Height) Verdict {
 	key := s.Key
 	if key.GasKey != nil {
 		return failed(&primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NumNonces: key.GasKey.NumNonces})
@@ -135,7 +137,8 @@ func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fe
 // chargeGasKey charges transactions with a nonce index (nearcore verifier.rs:370). The gas key pays
 // for gas, the account for deposits. If the gas key can pay and the account cannot, the gas key is
 // charged for the conversion and the transaction fails.
-func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
+func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer,
+	height primitives.Height) Verdict {
 	index, gas := tx.Nonce.Index, s.Key.GasKey
 	badIndex := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NonceIndex: &index}
 	if gas != nil {
@@ -223,7 +226,8 @@ func NonceUpperBound(height primitives.Height) primitives.Nonce {
 // function call without deposit, to the permission's receiver and one of the permission's methods.
 // A nil permission allows everything. Permission is also the check of the inner actions of a
 // delegate action.
-func Permission(p *primitives.FunctionCallPermission, receiver primitives.AccountID, actions []primitives.Action) *primitives.InvalidAccessKeyError {
+func Permission(p *primitives.FunctionCallPermission, receiver primitives.AccountID,
+	actions []primitives.Action) *primitives.InvalidAccessKeyError {
 	if p == nil {
 		return nil
 	}

@@ -43,7 +43,8 @@ func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *pri
 	panic(fmt.Sprintf("verify: no case for %T", r.Body))
 }
 
-func actionReceipt(c *parameters.RuntimeConfig, a *primitives.ActionReceipt, receiver primitives.AccountID, mode Mode) *primitives.ReceiptValidationError {
+func actionReceipt(c *parameters.RuntimeConfig, a *primitives.ActionReceipt, receiver primitives.AccountID,
+	mode Mode) *primitives.ReceiptValidationError {
 	limit := c.Wasm.Limits.MaxNumberInputDataDependencies
 	if n := uint64(len(a.InputDataIDs)); n > limit {
 		return &primitives.ReceiptValidationError{Tag: primitives.ReceiptInputDataDependenciesExceeded, Count: n, Limit: limit}

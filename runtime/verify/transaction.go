@@ -66,7 +66,8 @@ func versionAllowed(c *parameters.RuntimeConfig, tx *primitives.SignedTransactio
 }
 
 // Cost returns the cost of tx at the current gas price: next_gas_price of the previous block.
-func Cost(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance) (fees.TransactionCost, *primitives.InvalidTxError) {
+func Cost(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance) (fees.TransactionCost,
+	*primitives.InvalidTxError) {
 	cost, err := fees.TxCost(c, tx, price)
 	if err != nil {
 		return cost, invalidTx(primitives.TxCostOverflow)

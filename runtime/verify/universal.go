@@ -55,7 +55,8 @@ func stateInitCounts(actions []primitives.Action) (keys, entries uint64) {
 // the action's bytes, the bytes must be in canonical encoding, and the entries must not be too
 // large. A state init without code and keys is valid, although the resulting account can do
 // nothing.
-func universalStateInit(c *parameters.RuntimeConfig, a *primitives.UniversalStateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
+func universalStateInit(c *parameters.RuntimeConfig, a *primitives.UniversalStateInit,
+	receiver primitives.AccountID) *primitives.ActionsValidationError {
 	if !c.Version.Has(parameters.UniversalAccounts) {
 		return unsupported(c, parameters.UniversalAccounts)
 	}

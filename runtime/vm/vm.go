@@ -116,7 +116,8 @@ func (v *VM) diskFailed(err error) {
 // compiler children make the same engine, so their artifacts are interchangeable.
 func newEngine(cranelift bool) (*engine.Engine, error) {
 	return engine.New(engine.Options{
-		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack, Again: prep.GlobalAgain}, Cranelift: cranelift,
+		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack,
+			Again: prep.GlobalAgain}, Cranelift: cranelift,
 	})
 }
 

@@ -111,7 +111,8 @@ type partialScan struct {
 
 func (s *partialScan) node(h *primitives.Hash, rec *Recording) (proofNode, error) {
 	if s.nodes++; s.nodes > MaxScan || len(s.path) > 2*MaxKeyLen {
-		return proofNode{}, fmt.Errorf("%w: a scan of the proof visits more than %d nodes or goes deeper than %d bytes", ErrCorrupt, MaxScan, MaxKeyLen)
+		return proofNode{}, fmt.Errorf("%w: a scan of the proof visits more than %d nodes or goes deeper than %d bytes",
+			ErrCorrupt, MaxScan, MaxKeyLen)
 	}
 	return s.p.node(h, rec)
 }

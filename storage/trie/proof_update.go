@@ -53,7 +53,8 @@ func (n *proofUpdateNode) usage() uint64 { return n.own() + n.rest }
 func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 	u := child.usage()
 	if u > n.rest {
-		return fmt.Errorf("%w: a child states memory usage %d, more than the %d that the parent states for its remaining children", ErrCorrupt, u, n.rest)
+		return fmt.Errorf("%w: a child states memory usage %d, more than the %d that the parent states for its remaining "+
+			"children", ErrCorrupt, u, n.rest)
 	}
 	n.rest -= u
 	return nil

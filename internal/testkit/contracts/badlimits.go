@@ -127,7 +127,8 @@ func badLimits() []Bad {
 		runs("the most blocks of a function", blocks(mostBlocksHere)),
 		refused("a block too many", primitives.PrepareTooManyBlocksPerFunction, blocks(mostBlocksHere+1)),
 		runs("the most blocks", blocks(sizes(mostBlocks/mostBlocksHere, mostBlocksHere)...)),
-		refused("a block too many of all", primitives.PrepareTooManyBlocksPerContract, blocks(append(sizes(mostBlocks/mostBlocksHere, mostBlocksHere), 1)...)),
+		refused("a block too many of all", primitives.PrepareTooManyBlocksPerContract,
+			blocks(append(sizes(mostBlocks/mostBlocksHere, mostBlocksHere), 1)...)),
 		runs("the deepest stack", operands(mostStack/8)),
 		refused("a stack too deep", primitives.PrepareOperandStackTooLarge, operands(mostStack/8+1)),
 		runs("the most globals that load", globals(mostGlobals)),
@@ -217,7 +218,8 @@ func badSizes() []Bad {
 		refused("too large once it counts gas", primitives.PrepareInstrumentedCodeTooLarge, loads(21, 32_000)),
 		runs("4 MiB of data", withMain(func(m *wasmasm.Module, _ *wasmasm.Func) { m.Data(new(wasmasm.Code).I32(0), make([]byte, 4_190_000)) })),
 		runs("4 MiB that are custom", func() []byte {
-			return wasmasm.AppendSection(withMain(func(*wasmasm.Module, *wasmasm.Func) {})(), 0, wasmasm.AppendName(nil, strings.Repeat("x", 99_999)))
+			return wasmasm.AppendSection(withMain(func(*wasmasm.Module, *wasmasm.Func) {})(), 0,
+				wasmasm.AppendName(nil, strings.Repeat("x", 99_999)))
 		}),
 	}
 }

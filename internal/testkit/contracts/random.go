@@ -124,8 +124,10 @@ func (w *writer) memory() {
 }
 
 func (w *writer) context() {
-	w.Call([...]string{"block_index", "block_timestamp", "epoch_height", "storage_usage", "prepaid_gas", "used_gas", "promise_results_count"}[w.Rand.IntN(7)])
-	name := [...]string{"current_account_id", "signer_account_id", "signer_account_pk", "predecessor_account_id", "random_seed", "refund_to_account_id"}[w.Rand.IntN(6)]
+	w.Call([...]string{"block_index", "block_timestamp", "epoch_height", "storage_usage", "prepaid_gas", "used_gas",
+		"promise_results_count"}[w.Rand.IntN(7)])
+	name := [...]string{"current_account_id", "signer_account_id", "signer_account_pk", "predecessor_account_id",
+		"random_seed", "refund_to_account_id"}[w.Rand.IntN(6)]
 	w.Call(name, 4)
 	w.Call([...]string{"sha256", "keccak256", "ripemd160"}[w.Rand.IntN(3)], ^uint64(0), 4, 5)
 }

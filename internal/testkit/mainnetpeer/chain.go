@@ -93,7 +93,8 @@ func New(o Options) (c *Chain, err error) {
 	if o.Producers == nil {
 		o.Producers = producers()
 	}
-	c = &Chain{o: o, keys: map[primitives.AccountID]primitives.SecretKey{}, index: map[primitives.Hash]int{}, Versions: map[primitives.HeaderVersion]int{}}
+	c = &Chain{o: o, keys: map[primitives.AccountID]primitives.SecretKey{}, index: map[primitives.Hash]int{},
+		Versions: map[primitives.HeaderVersion]int{}}
 	o.Producers = slices.Clone(o.Producers)
 	for i := range o.Producers {
 		o.Producers[i].PublicKey = c.key(o.Producers[i].AccountID).PublicKey()

@@ -72,7 +72,8 @@ func (x *receipt) act(a primitives.Action) *failure {
 		return x.deleteAccount(a.Beneficiary)
 	case *primitives.Delegate:
 		d := &a.Action
-		return x.delegate(delegated{d.SenderID, d.ReceiverID, d.Actions, primitives.TransactionNonce{Nonce: d.Nonce}, d.MaxBlockHeight, d.PublicKey}, a.Signature, d.SignedHash())
+		return x.delegate(delegated{d.SenderID, d.ReceiverID, d.Actions, primitives.TransactionNonce{Nonce: d.Nonce},
+			d.MaxBlockHeight, d.PublicKey}, a.Signature, d.SignedHash())
 	case *primitives.DelegateV2:
 		d := &a.Action
 		return x.delegate(delegated{d.SenderID, d.ReceiverID, d.Actions, d.Nonce, d.MaxBlockHeight, d.PublicKey}, a.Signature, d.SignedHash())
@@ -96,7 +97,8 @@ func (x *receipt) act(a primitives.Action) *failure {
 			return &failure{Tag: primitives.ActionGasKeyDoesNotExist, AccountID: id, PublicKey: a.PublicKey}
 		}
 		if k.GasKey.Balance.Less(a.Amount) {
-			return &failure{Tag: primitives.ActionInsufficientGasKeyBalance, AccountID: id, PublicKey: a.PublicKey, Balance: k.GasKey.Balance, Required: a.Amount}
+			return &failure{Tag: primitives.ActionInsufficientGasKeyBalance, AccountID: id, PublicKey: a.PublicKey,
+				Balance: k.GasKey.Balance, Required: a.Amount}
 		}
 		k.GasKey.Balance = less(k.GasKey.Balance, a.Amount)
 		x.account.Amount = more(x.account.Amount, a.Amount)
@@ -253,9 +255,10 @@ func (x *receipt) deployGlobal(a *primitives.DeployGlobalContract) *failure {
 		name = primitives.GlobalContractID{Hash: primitives.HashBytes(a.Code)}
 	}
 	x.Nonces[name]++
-	x.made = append(x.made, &primitives.Receipt{PredecessorID: id, ReceiverID: primitives.SystemAccount, Body: &primitives.GlobalContractDistribution{
-		ID: name, Code: a.Code, V2: true, Nonce: x.Nonces[name],
-	}})
+	x.made = append(x.made, &primitives.Receipt{PredecessorID: id, ReceiverID: primitives.SystemAccount,
+		Body: &primitives.GlobalContractDistribution{
+			ID: name, Code: a.Code, V2: true, Nonce: x.Nonces[name],
+		}})
 	return nil
 }
 

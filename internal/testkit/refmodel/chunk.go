@@ -218,7 +218,8 @@ func (c *Chunk) execute(r *primitives.Receipt) {
 	}
 	if out.Err == nil && x.account != nil {
 		if lack := x.account.lacks(); !lack.IsZero() {
-			out.Err = &primitives.ActionError{Kind: primitives.ActionErrorKind{Tag: primitives.ActionLackBalanceForState, AccountID: r.ReceiverID, Amount: lack}}
+			out.Err = &primitives.ActionError{Kind: primitives.ActionErrorKind{Tag: primitives.ActionLackBalanceForState,
+				AccountID: r.ReceiverID, Amount: lack}}
 		}
 	}
 	for len(out.Contracts) < len(x.b.Actions) {
@@ -265,7 +266,8 @@ func (x *receipt) refundTo() primitives.AccountID {
 
 func refund(to primitives.AccountID, amount primitives.Balance) *primitives.Receipt {
 	return &primitives.Receipt{PredecessorID: primitives.SystemAccount, ReceiverID: to, Body: &primitives.ActionReceipt{
-		SignerID: primitives.SystemAccount, SignerPublicKey: primitives.ZeroED25519Key, Actions: []primitives.Action{&primitives.Transfer{Deposit: amount}},
+		SignerID: primitives.SystemAccount, SignerPublicKey: primitives.ZeroED25519Key,
+		Actions: []primitives.Action{&primitives.Transfer{Deposit: amount}},
 	}}
 }
 

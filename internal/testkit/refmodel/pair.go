@@ -39,7 +39,8 @@ func UniversalPlaces() []Place {
 		{Name: "ready", Text: "to it, behind the state init that makes it", From: "bob.near", To: id, Before: []primitives.Action{
 			&primitives.UniversalStateInit{Init: pairInit().raw, Deposit: primitives.NEAR(1)},
 		}},
-		{Name: "bare", Text: "of a universal account without state to itself, in a receipt", From: BareAccount(), To: BareAccount(), Receipt: true},
+		{Name: "bare", Text: "of a universal account without state to itself, in a receipt", From: BareAccount(),
+			To: BareAccount(), Receipt: true},
 		{Name: "named", Text: "to an id of the same form with another last symbol, which is a name", From: "bob.near", To: id[:len(id)-1] + "1"},
 	}
 }
@@ -82,7 +83,8 @@ func PairWorld(rules Rules) *World {
 	alice := w.Accounts["alice.near"]
 	alice.set(local(Code(0)), Code(0))
 	for name, k := range map[string]*Key{
-		"k1": {AccessKey: primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2, Balance: primitives.Yocto(5_000_000)}}, Rows: []primitives.Nonce{5, 5}},
+		"k1": {AccessKey: primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2,
+			Balance: primitives.Yocto(5_000_000)}}, Rows: []primitives.Nonce{5, 5}},
 		"k2": {},
 	} {
 		alice.put(key(name).PublicKey().Handle(), k)
@@ -165,14 +167,16 @@ func kinds86() []Kind {
 func Pair(rules Rules, at Place, transaction bool, actions ...primitives.Action) *Scenario {
 	s := &Scenario{World: PairWorld(rules), Height: PairHeight}
 	if !transaction {
-		s.Incoming = []*primitives.Receipt{{PredecessorID: at.From, ReceiverID: at.To, ID: primitives.HashBytes([]byte(at.Name)), Body: &primitives.ActionReceipt{
-			SignerID: at.From, SignerPublicKey: key(string(at.From)).PublicKey(), Actions: actions,
-		}}}
+		s.Incoming = []*primitives.Receipt{{PredecessorID: at.From, ReceiverID: at.To,
+			ID: primitives.HashBytes([]byte(at.Name)), Body: &primitives.ActionReceipt{
+				SignerID: at.From, SignerPublicKey: key(string(at.From)).PublicKey(), Actions: actions,
+			}}}
 		return s
 	}
 	sk := key(string(at.From))
 	tx := primitives.Transaction{
-		SignerID: at.From, ReceiverID: at.To, PublicKey: sk.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(PairHeight-2)*noncesOfABlock + 1}, Actions: actions,
+		SignerID: at.From, ReceiverID: at.To, PublicKey: sk.PublicKey(),
+		Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(PairHeight-2)*noncesOfABlock + 1}, Actions: actions,
 	}
 	hash := tx.Hash()
 	s.Txs = append(s.Txs, primitives.NewSignedTransaction(tx, sk.Sign(hash[:])))

@@ -76,7 +76,8 @@ type Key struct {
 // NewWorld returns an empty world.
 func NewWorld(r Rules) *World {
 	return &World{
-		Rules: r, Accounts: map[primitives.AccountID]*Account{}, Global: map[primitives.GlobalContractID][]byte{}, Nonces: map[primitives.GlobalContractID]uint64{},
+		Rules: r, Accounts: map[primitives.AccountID]*Account{}, Global: map[primitives.GlobalContractID][]byte{},
+		Nonces:   map[primitives.GlobalContractID]uint64{},
 		received: map[slot]*[]byte{}, waiting: map[slot]*primitives.Receipt{}, yields: map[slot]*primitives.Receipt{},
 	}
 }
@@ -141,7 +142,8 @@ func (k *Key) clone() *Key {
 func (w *World) Rows() map[string][]byte {
 	rows := map[string][]byte{}
 	for id, a := range w.Accounts {
-		value := primitives.Account{Amount: a.Amount, Locked: a.Locked, StorageUsage: a.Usage, Contract: a.Contract, Version: primitives.AccountV1}
+		value := primitives.Account{Amount: a.Amount, Locked: a.Locked, StorageUsage: a.Usage, Contract: a.Contract,
+			Version: primitives.AccountV1}
 		if a.wide {
 			value.Version = primitives.AccountV2
 		}

@@ -152,7 +152,8 @@ func (r *runner) open() (err error) {
 	if r.store, err = r.o.Open(storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
-	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes, Tries: r.o.Tries, Tracks: r.o.tracks, Snapshots: r.o.snapshots,
+	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes,
+		Tries: r.o.Tries, Tracks: r.o.tracks, Snapshots: r.o.snapshots,
 		PartialBodies: r.told,
 		MainResults:   -1} // negative: no cache, so that each witness is applied
 	if r.o.Witnesses {

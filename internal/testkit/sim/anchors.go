@@ -184,7 +184,8 @@ func (a *anchors) produceUnentitled(from *node) {
 		if err != nil {
 			continue
 		}
-		p := chunkparts.New(from.name, from.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
+		p := chunkparts.New(from.name, from.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }),
+			from.engine.Coding(), verify, w.rng.IntN)
 		out, err := p.Step(0, chunkparts.Made{Chunk: c, Body: coded})
 		if err != nil {
 			continue
@@ -202,7 +203,8 @@ func (a *anchors) produceUnentitled(from *node) {
 			continue
 		}
 		t := partialwitness.NewTracker(partialwitness.Validator{Account: from.name, Key: secretOf(from.name)}, from.engine.Validation(), verify)
-		shown, err := t.Step(partialwitness.Made{Witness: wit.ChunkStateWitness, Transition: wit.Transition, Accesses: wit.Accesses, Deploys: wit.Deploys})
+		shown, err := t.Step(partialwitness.Made{Witness: wit.ChunkStateWitness, Transition: wit.Transition,
+			Accesses: wit.Accesses, Deploys: wit.Deploys})
 		if err != nil {
 			continue
 		}

@@ -110,7 +110,8 @@ func (x *network) equivocate(from *node, m *primitives.PartialChunk, to primitiv
 		if err != nil || c.Hash == h.ChunkHash() {
 			return false
 		}
-		p := chunkparts.New(from.name, from.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
+		p := chunkparts.New(from.name, from.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }),
+			from.engine.Coding(), verify, w.rng.IntN)
 		out, err := p.Step(0, chunkparts.Made{Chunk: c, Body: coded})
 		if err != nil {
 			return false

@@ -72,8 +72,9 @@ type deeds struct {
 }
 
 func (c *checks) init(w *World) {
-	*c = checks{w: w, chain: map[primitives.Height]primitives.Hash{}, finals: map[primitives.AccountID]storage.BlockRef{}, roots: map[place]primitives.Hash{},
-		did: map[place]*deeds{}, applied: map[primitives.Hash]primitives.Height{}, owed: map[primitives.Hash]primitives.Height{}, moved: begin,
+	*c = checks{w: w, chain: map[primitives.Height]primitives.Hash{}, finals: map[primitives.AccountID]storage.BlockRef{},
+		roots: map[place]primitives.Hash{},
+		did:   map[place]*deeds{}, applied: map[primitives.Hash]primitives.Height{}, owed: map[primitives.Hash]primitives.Height{}, moved: begin,
 		epochs: map[primitives.EpochID]bool{}, endorsed: map[primitives.AccountID]Share{}}
 	c.signs.init(c)
 	c.verdicts.init(c)
@@ -239,14 +240,16 @@ func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 		return
 	}
 	for i, h := range at.Block.Body.Chunks {
-		list, err := n.engine.Validation().Validators(primitives.ChunkKey{ShardID: at.Layout.ShardIDs()[i], EpochID: at.Header().EpochID, HeightCreated: prev.Height + 1})
+		list, err := n.engine.Validation().Validators(primitives.ChunkKey{ShardID: at.Layout.ShardIDs()[i],
+			EpochID: at.Header().EpochID, HeightCreated: prev.Height + 1})
 		if err != nil {
 			c.fail("%s: %v", n.name, err)
 			return
 		}
 		for k, a := range list {
 			s := c.endorsed[a.AccountID]
-			if s.Due++; h.HeightIncluded == at.Height() && k < len(at.Block.Body.ChunkEndorsements[i]) && at.Block.Body.ChunkEndorsements[i][k] != "" {
+			if s.Due++; h.HeightIncluded == at.Height() && k < len(at.Block.Body.ChunkEndorsements[i]) &&
+				at.Block.Body.ChunkEndorsements[i][k] != "" {
 				s.Made++
 			} else {
 				c.w.say(a.AccountID, "has no endorsement of shard %d in final block %d", at.Layout.ShardIDs()[i], at.Height())
@@ -368,7 +371,8 @@ func (c *checks) ended() bool {
 		low = min(low, n.engine.Final().Height)
 	}
 	if c.ending == 0 {
-		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) && (!w.s.Keys || c.rekeyed >= w.s.Nodes) && (!w.s.Twin || c.signs.twin) {
+		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) && (!w.s.Keys || c.rekeyed >= w.s.Nodes) &&
+			(!w.s.Twin || c.signs.twin) {
 			for _, n := range w.nodes { // blocks up to the highest head may lack chunks because of the last fault
 				if n.retired {
 					continue

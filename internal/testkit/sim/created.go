@@ -26,7 +26,8 @@ type chosen map[primitives.ShardID][]*primitives.SignedTransaction
 
 // NewCodedChunk records the transactions of the byzantine validator's chunk. create uses the
 // recorded transactions.
-func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
+func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction,
+	key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
 	c, coded, err := p.Engine.NewCodedChunk(parent, shard, txs, key)
 	if err == nil && p.n.misbehaves() {
 		p.n.w.net.chosen[c.Header.ShardID] = txs
@@ -75,7 +76,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 		return
 	}
 	w.unread(wit.ChunkStateWitness)
-	p := chunkparts.New(from.name, from.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
+	p := chunkparts.New(from.name, from.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }),
+		from.engine.Coding(), verify, w.rng.IntN)
 	out, err := p.Step(0, chunkparts.Made{Chunk: &c, Body: coded})
 	if err != nil {
 		return
@@ -95,7 +97,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 		}
 	}
 	t := partialwitness.NewTracker(partialwitness.Validator{Account: from.name, Key: secretOf(from.name)}, from.engine.Validation(), verify)
-	shown, err := t.Step(partialwitness.Made{Witness: wit.ChunkStateWitness, Transition: wit.Transition, Accesses: wit.Accesses, Deploys: wit.Deploys})
+	shown, err := t.Step(partialwitness.Made{Witness: wit.ChunkStateWitness, Transition: wit.Transition,
+		Accesses: wit.Accesses, Deploys: wit.Deploys})
 	if err != nil {
 		return
 	}

@@ -37,7 +37,8 @@ func (w *World) stakeWith(n *node, key primitives.SecretKey) {
 	}
 	if (w.now-begin)/second%5 == 2 {
 		own := secretOf(n.account) // the account's access key
-		tx := primitives.Transaction{SignerID: n.account, PublicKey: own.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce((w.now - begin) / second)},
+		tx := primitives.Transaction{SignerID: n.account, PublicKey: own.PublicKey(),
+			Nonce:      primitives.TransactionNonce{Nonce: primitives.Nonce((w.now - begin) / second)},
 			ReceiverID: n.account, BlockHash: n.engine.Final().Hash,
 			Actions: []primitives.Action{&primitives.Stake{Stake: n.staked(), PublicKey: key.PublicKey()}}}
 		hash := tx.Hash()

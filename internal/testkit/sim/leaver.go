@@ -42,7 +42,8 @@ func (w *World) comeBack(n *node, staked int64) {
 	if c.out && w.now-staked > 20*second {
 		staked = w.now
 		key := secretOf(n.account)
-		tx := primitives.Transaction{SignerID: n.account, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce((w.now - begin) / second)},
+		tx := primitives.Transaction{SignerID: n.account, PublicKey: key.PublicKey(),
+			Nonce:      primitives.TransactionNonce{Nonce: primitives.Nonce((w.now - begin) / second)},
 			ReceiverID: n.account, BlockHash: n.engine.Final().Hash,
 			Actions: []primitives.Action{&primitives.Stake{Stake: primitives.NEAR(50_000_000), PublicKey: key.PublicKey()}}}
 		hash := tx.Hash()

@@ -197,7 +197,8 @@ func describe(m consensus.Message) string {
 	case *primitives.SignedTransaction:
 		return "transaction " + short(m.Hash())
 	case *primitives.PartialChunk:
-		return fmt.Sprintf("%d parts of chunk %s, shard %d at %d", len(m.Parts), short(m.Header.ChunkHash()), m.Header.ShardID, m.Header.HeightCreated)
+		return fmt.Sprintf("%d parts of chunk %s, shard %d at %d", len(m.Parts), short(m.Header.ChunkHash()),
+			m.Header.ShardID, m.Header.HeightCreated)
 	case *primitives.ChunkForward:
 		return fmt.Sprintf("forwards %d parts of chunk %s, shard %d at %d", len(m.Parts), short(m.ChunkHash), m.ShardID, m.HeightCreated)
 	case *primitives.ChunkRequest:
@@ -211,7 +212,8 @@ func describe(m consensus.Message) string {
 	case *primitives.WitnessAck:
 		return "has the witness of chunk " + short(m.ChunkHash)
 	case *primitives.ChunkEndorsement:
-		return fmt.Sprintf("%s endorses chunk %s of shard %d at %d", m.Metadata.AccountID, short(m.ChunkHash), m.Metadata.ShardID, m.Metadata.HeightCreated)
+		return fmt.Sprintf("%s endorses chunk %s of shard %d at %d", m.Metadata.AccountID, short(m.ChunkHash),
+			m.Metadata.ShardID, m.Metadata.HeightCreated)
 	case *primitives.ContractAccesses:
 		return fmt.Sprintf("the chunk of shard %d at %d is on one that calls %d contracts", m.Key.ShardID, m.Key.HeightCreated, len(m.Contracts))
 	case *primitives.ContractCodeRequest:

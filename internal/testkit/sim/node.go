@@ -283,7 +283,8 @@ func (n *node) collect() error {
 	}
 	from, err := n.engine.KeepFrom()
 	if err == nil {
-		_, err = n.store.CollectGarbage(storage.GCOptions{KeepEpochs: n.w.s.Keep, From: from, Before: uint64(n.w.now), MaxHeights: int(n.w.s.Epoch)})
+		_, err = n.store.CollectGarbage(storage.GCOptions{KeepEpochs: n.w.s.Keep, From: from, Before: uint64(n.w.now),
+			MaxHeights: int(n.w.s.Epoch)})
 	}
 	return err
 }

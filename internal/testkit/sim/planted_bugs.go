@@ -26,7 +26,8 @@ type Bug struct {
 var Bugs = []Bug{
 	{"threshold", "a producer makes blocks with too few approvals", consensus.PlantedThreshold, "calm", nil, nil, nil, nil},
 	{"forget", "a restart forgets what the validator has signed", consensus.PlantedForget, "crashes", nil, nil, nil, nil},
-	{"endorse", "validators endorse chunks without checking the witness, and chunk producers state wrong results", consensus.PlantedEndorse, "calm", nil, nil, nil, nil},
+	{"endorse", "validators endorse chunks without checking the witness, and chunk producers state wrong results",
+		consensus.PlantedEndorse, "calm", nil, nil, nil, nil},
 	{"unendorsed", "blocks include chunks without enough endorsements", consensus.PlantedUnendorsed, "lossy", nil, nil, nil, nil},
 	{"early", "validators vote for blocks that are not on disk", consensus.PlantedEarly, "outages", nil, nil, nil, nil},
 	{"stale", "a request that was not answered is not repeated", consensus.PlantedStaleHead, "lossy", nil, nil, nil, nil},
@@ -49,24 +50,26 @@ var Bugs = []Bug{
 		}
 		return nil
 	}, nil, nil},
-	{"created", "one node accepts only chunks created at the height after the parent's", 0, "forms", nil, func(n *node, b *primitives.Block) error {
-		for _, h := range b.Body.Chunks {
-			if n.index == 2 && h.HeightIncluded == b.Header.Height && h.HeightCreated != b.Header.PrevHeight+1 {
-				return chain.InvalidChunk
+	{"created", "one node accepts only chunks created at the height after the parent's", 0, "forms", nil,
+		func(n *node, b *primitives.Block) error {
+			for _, h := range b.Body.Chunks {
+				if n.index == 2 && h.HeightIncluded == b.Header.Height && h.HeightCreated != b.Header.PrevHeight+1 {
+					return chain.InvalidChunk
+				}
 			}
-		}
-		return nil
-	}, nil, nil},
+			return nil
+		}, nil, nil},
 	{"challenges", "one node ignores blocks with challenges", 0, "forms", nil, nil, func(n *node, m consensus.Message) bool {
 		b, ok := m.(*primitives.Block)
 		return ok && n.index == 3 && b.Body.Challenges != nil
 	}, nil},
-	{"witness", "one node checks a witness field that no other node reads", 0, "forms", nil, nil, nil, func(n *node, w *primitives.ChunkStateWitness) error {
-		if n.index == 1 && w.Header.HeightIncluded != 0 {
-			return fmt.Errorf("%w: its chunk header has height_included %d", engine.ErrWitness, w.Header.HeightIncluded)
-		}
-		return nil
-	}},
+	{"witness", "one node checks a witness field that no other node reads", 0, "forms", nil, nil, nil,
+		func(n *node, w *primitives.ChunkStateWitness) error {
+			if n.index == 1 && w.Header.HeightIncluded != 0 {
+				return fmt.Errorf("%w: its chunk header has height_included %d", engine.ErrWitness, w.Header.HeightIncluded)
+			}
+			return nil
+		}},
 }
 
 // BugOf returns a bug by its name. The empty name gives the zero Bug, which is no bug.

@@ -144,7 +144,8 @@ var Scenarios = []Scenario{
 	scenario("handover",
 		"as moves, with one chunk producer for each shard, the only node that has its state; for about an epoch no node serves states",
 		func(s *Scenario) {
-			s.Own, s.Shuffle, s.Epoch, s.Fold, s.Keep, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, storage.MinKeptEpochs, 280, 60*second, [2]int64{20 * second, 60 * second}
+			s.Own, s.Shuffle, s.Epoch, s.Fold, s.Keep, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, storage.MinKeptEpochs,
+				280, 60*second, [2]int64{20 * second, 60 * second}
 		}),
 	scenario("forms",
 		"as byzantine, and its blocks and chunks have forms that nearcore's code never writes (header versions 5 and 7, challenges, unusual heights of chunks), the chain begins at version 86, which accepts more of these forms, and upgrades; one more node follows the chain; nodes crash",
@@ -185,8 +186,9 @@ var Scenarios = []Scenario{
 // scenario returns the default scenario, changed by change. The default has four validators, four
 // shards and epochs of twenty blocks.
 func scenario(name, doc string, change func(*Scenario)) Scenario {
-	s := Scenario{Name: name, Doc: doc, Nodes: 4, Shards: 4, Epoch: 20, Fold: 8, Blocks: 40, Load: 10, Limit: 300 * second, Patience: 60 * second,
-		Latency: [2]int64{5 * ms, 60 * ms}, Disk: 4 * ms, JobTime: 10 * ms, Faults: 20 * second}
+	s := Scenario{Name: name, Doc: doc, Nodes: 4, Shards: 4, Epoch: 20, Fold: 8, Blocks: 40, Load: 10, Limit: 300 * second,
+		Patience: 60 * second,
+		Latency:  [2]int64{5 * ms, 60 * ms}, Disk: 4 * ms, JobTime: 10 * ms, Faults: 20 * second}
 	change(&s)
 	return s
 }
@@ -194,12 +196,14 @@ func scenario(name, doc string, change func(*Scenario)) Scenario {
 // Networks lists scenarios with the numbers of validators, shards and parts of the public networks.
 // A seed takes as long as dozens of seeds of other scenarios, so no seed chooses one of them.
 var Networks = []Scenario{
-	mainnet("mainnet-calm", "a hundred validators that track only the shards for which they produce chunks, nine shards, 68 mandates for each shard, 100 parts of a chunk, epochs of 10 blocks; one more node follows the chain; nothing goes wrong",
+	mainnet("mainnet-calm", "a hundred validators that track only the shards for which they produce chunks, nine "+
+		"shards, 68 mandates for each shard, 100 parts of a chunk, epochs of 10 blocks; one more node follows the chain; nothing goes wrong",
 		func(*Scenario) {}),
 	mainnet("mainnet-lossy", "as mainnet-calm; messages are lost, duplicated and delayed", func(s *Scenario) {
 		s.Drop, s.Double, s.Late = 60, 60, 30
 	}),
-	mainnet("mainnet-chaos", "as mainnet-calm; lost, duplicated and late messages, partitions, crashes and slow disks together", func(s *Scenario) {
+	mainnet("mainnet-chaos", "as mainnet-calm; lost, duplicated and late messages, partitions, crashes and slow disks "+
+		"together", func(s *Scenario) {
 		s.Drop, s.Double, s.Late, s.Cuts, s.Crashes, s.SlowDisk = 40, 40, 20, 3, 15, 20
 	}),
 	scenario("testnet", "twenty validators, nine shards, 200 parts of a chunk; messages are lost, duplicated and delayed", func(s *Scenario) {

@@ -18,7 +18,8 @@ func (n *node) changes() bool { return n.w.s.Own && n.account != "" }
 
 // deal sets the shards that each validator tracks at the start: those of its first two epochs.
 func (w *World) deal() error {
-	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingRelease}})
+	store, err := storage.OpenMemory(storage.NewMemDisk(),
+		storage.Options{Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingRelease}})
 	if err != nil {
 		return err
 	}

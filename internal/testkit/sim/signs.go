@@ -85,7 +85,8 @@ func (s *signs) said(n *node, m consensus.Message) {
 		if at, ok := s.sent[m.Metadata.HeightCreated-1]; ok {
 			s.waited, s.waits = s.waited+s.c.w.now-at, s.waits+1
 		}
-		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated, m.Metadata.EpochID}, m.ChunkHash, "endorsed")
+		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated, m.Metadata.EpochID},
+			m.ChunkHash, "endorsed")
 	case *primitives.Approval:
 		if m.AccountID == n.account {
 			s.vote(m)
@@ -100,7 +101,8 @@ func (s *signs) within(n *node, b *primitives.Block) {
 		if h.HeightIncluded != b.Header.Height || i >= len(b.Body.ChunkEndorsements) {
 			continue
 		}
-		list, err := n.engine.Validation().Validators(primitives.ChunkKey{ShardID: h.ShardID, EpochID: b.Header.EpochID, HeightCreated: h.HeightCreated})
+		list, err := n.engine.Validation().Validators(primitives.ChunkKey{ShardID: h.ShardID, EpochID: b.Header.EpochID,
+			HeightCreated: h.HeightCreated})
 		if err != nil {
 			continue
 		}

@@ -256,7 +256,8 @@ func (w *World) build() error {
 	if err != nil {
 		return err
 	}
-	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingRelease, configs, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
+	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingRelease, configs,
+		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,8 @@ func (g *Generator) action(at Base, from, to primitives.AccountID) primitives.Ac
 			return &primitives.DeleteAccount{Beneficiary: g.receiver()}
 		}
 	case 9:
-		call := &primitives.FunctionCall{Method: "m", Args: fmt.Append(nil, g.rng.IntN(1000)), Gas: primitives.Gas(1 + g.rng.Uint64N(30_000_000_000_000))}
+		call := &primitives.FunctionCall{Method: "m", Args: fmt.Append(nil, g.rng.IntN(1000)),
+			Gas: primitives.Gas(1 + g.rng.Uint64N(30_000_000_000_000))}
 		if g.rng.IntN(2) == 0 {
 			call.Deposit = g.amount()
 		}
@@ -249,7 +250,8 @@ func (g *Generator) byExtraKey(at Base, from primitives.AccountID) *draft {
 // byCallKey returns a function call signed with a function call key. Some of these calls are
 // invalid: they are to a contract that the key does not allow, or have a deposit.
 func (g *Generator) byCallKey(at Base, from primitives.AccountID) *draft {
-	call := &primitives.FunctionCall{Method: [...]string{"m", "m", "n"}[g.rng.IntN(3)], Gas: primitives.Gas(1 + g.rng.Uint64N(10_000_000_000_000))}
+	call := &primitives.FunctionCall{Method: [...]string{"m", "m", "n"}[g.rng.IntN(3)],
+		Gas: primitives.Gas(1 + g.rng.Uint64N(10_000_000_000_000))}
 	if g.rng.IntN(8) == 0 {
 		call.Deposit = primitives.Yocto(1)
 	}
@@ -326,11 +328,13 @@ func (g *Generator) delegate(at Base, sender primitives.AccountID) primitives.Ac
 		actions = append(actions, g.action(at, sender, to))
 	}
 	if !row.HasIndex && g.rng.IntN(2) == 0 {
-		a := primitives.DelegateAction{SenderID: sender, ReceiverID: to, Actions: actions, Nonce: row.Nonce, MaxBlockHeight: until, PublicKey: key.PublicKey()}
+		a := primitives.DelegateAction{SenderID: sender, ReceiverID: to, Actions: actions, Nonce: row.Nonce,
+			MaxBlockHeight: until, PublicKey: key.PublicKey()}
 		hash := a.SignedHash()
 		return &primitives.Delegate{Action: a, Signature: signedBy.Sign(hash[:])}
 	}
-	a := primitives.DelegateActionV2{SenderID: sender, ReceiverID: to, Actions: actions, Nonce: row, MaxBlockHeight: until, PublicKey: key.PublicKey()}
+	a := primitives.DelegateActionV2{SenderID: sender, ReceiverID: to, Actions: actions, Nonce: row, MaxBlockHeight: until,
+		PublicKey: key.PublicKey()}
 	hash := a.SignedHash()
 	return &primitives.DelegateV2{Action: a, Signature: signedBy.Sign(hash[:])}
 }

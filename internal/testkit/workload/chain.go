@@ -224,7 +224,8 @@ func (c *Chain) childLayout(parent primitives.Hash) (layout primitives.ShardLayo
 }
 
 // chunk adds the chunk of one shard and its endorsements to prop.
-func (c *Chain) chunk(prop *engine.Proposal, parent *engine.BlockNode, p *Plan, id primitives.ShardID, i int, txs []*primitives.SignedTransaction) error {
+func (c *Chain) chunk(prop *engine.Proposal, parent *engine.BlockNode, p *Plan, id primitives.ShardID, i int,
+	txs []*primitives.SignedTransaction) error {
 	var made *primitives.Chunk
 	if p.Chunks != nil {
 		made = p.Chunks[i]

@@ -130,9 +130,10 @@ var (
 
 	globalID = form(typed[primitives.GlobalContractID])
 
-	accessError = one("InvalidAccessKeyError", withKey, fields(account, text), text, empty, fields(account, key, balance, balance), empty, empty, empty)
-	storeError  = one("StorageError", empty, fields(units("MissingTrieValueContext", 4), hash), empty, text, text, text)
-	checkError  = one("ActionsValidationError", empty, twice, twice, twice, twice, empty, text, twice, twice, twice, key, empty, empty,
+	accessError = one("InvalidAccessKeyError", withKey, fields(account, text), text, empty,
+		fields(account, key, balance, balance), empty, empty, empty)
+	storeError = one("StorageError", empty, fields(units("MissingTrieValueContext", 4), hash), empty, text, text, text)
+	checkError = one("ActionsValidationError", empty, twice, twice, twice, twice, empty, text, twice, twice, twice, key, empty, empty,
 		fields(text, u32), fields(account, account), twice, twice, fields(u16, u16), balance, empty, twice,
 		empty, fields(account, account), twice, twice, empty, fields(text, u32), empty, twice, twice, account)
 	receiptError = one("ReceiptValidationError", text, text, text, text, twice, twice, checkError, twice, text)
@@ -140,7 +141,8 @@ var (
 	hostError = one("HostError", empty, empty, empty, empty, empty, empty, text, empty, u64, empty, empty, u64, u64, u64, empty, u64, u64,
 		empty, empty, empty, text, u64, twice, twice, twice, twice, twice, twice, twice, text, text, text, text, text, text)
 	compileError = one("CompilationError", account, units("PrepareError", 20), text)
-	callError    = one("FunctionCallError", compileError, text, units("MethodResolveError", 3), units("WasmTrap", 9), empty, hostError, empty, text)
+	callError    = one("FunctionCallError", compileError, text, units("MethodResolveError", 3), units("WasmTrap", 9),
+		empty, hostError, empty, text)
 
 	actionError = fields(maybe(u64), one("ActionErrorKind", account, account, fields(account, account, account), fields(account, account),
 		fields(account, account), withKey, withKey, account, fields(account, balance), account, fields(account, balance, balance, balance),

@@ -166,8 +166,10 @@ func ReadReply(in io.Reader, most int64) (*Reply, error) {
 		return nil, err
 	}
 	le := binary.LittleEndian
-	r := &Reply{Kind: Kind(le.Uint32(head[4:])), Retire: le.Uint32(head[8:])&flagRetire != 0, InFile: le.Uint32(head[8:])&flagInFile != 0, CPU: time.Duration(le.Uint64(head[12:])), Body: body}
-	if r.Kind < Hello || r.Kind > Alive || le.Uint32(head[8:]) >= flagsEnd || r.CPU < 0 || r.InFile && (r.Kind != Done || len(body) != writtenLen || r.written().Size < 0) {
+	r := &Reply{Kind: Kind(le.Uint32(head[4:])), Retire: le.Uint32(head[8:])&flagRetire != 0,
+		InFile: le.Uint32(head[8:])&flagInFile != 0, CPU: time.Duration(le.Uint64(head[12:])), Body: body}
+	if r.Kind < Hello || r.Kind > Alive || le.Uint32(head[8:]) >= flagsEnd || r.CPU < 0 || r.InFile &&
+		(r.Kind != Done || len(body) != writtenLen || r.written().Size < 0) {
 		return nil, fmt.Errorf("%w: malformed reply", ErrFrame)
 	}
 	return r, nil

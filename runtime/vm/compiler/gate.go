@@ -98,7 +98,8 @@ func (g *gate) next() {
 		g.begin(g.urgent[0])
 		g.urgent = g.urgent[1:]
 	}
-	for len(g.precompiles) > 0 && (g.running < g.total && (g.ahead == 0 || g.memory == 0 || g.taken+g.precompiles[0].weight <= 4*g.memory) || g.closed) {
+	for len(g.precompiles) > 0 && (g.running < g.total && (g.ahead == 0 || g.memory == 0 ||
+		g.taken+g.precompiles[0].weight <= 4*g.memory) || g.closed) {
 		g.ahead++
 		g.begin(g.precompiles[0])
 		g.precompiles = g.precompiles[1:]

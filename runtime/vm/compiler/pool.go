@@ -244,7 +244,8 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 		file = j.File()
 	}
 	for n := 1; ; n++ {
-		reply, err := p.attempt(j, &Request{Background: j.Background, Code: j.Code, Limits: p.o.Limits(j.Size, tried[limited]+tried[starved] > 0), File: file, Wasm: wasm})
+		reply, err := p.attempt(j, &Request{Background: j.Background, Code: j.Code,
+			Limits: p.o.Limits(j.Size, tried[limited]+tried[starved] > 0), File: file, Wasm: wasm})
 		if err == nil {
 			if p.reportOverBound(j, reply); reply.InFile {
 				j.Wrote(file, reply.written())

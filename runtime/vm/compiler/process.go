@@ -284,7 +284,8 @@ func (p *process) failed(err error) error {
 // library, Go or the system.
 func isShortage(s string) bool {
 	s = strings.ToLower(s)
-	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "failed to allocate", "cannot map", "os error 12",
+	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "failed to allocate",
+		"cannot map", "os error 12",
 		"failed to create new os thread", "resource temporarily unavailable", "too many open files"} {
 		if strings.Contains(s, sign) {
 			return true

@@ -111,7 +111,8 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{funcs: append(slices.Clone(o.Functions), traceFunction), names: o.Exports}
 	e.refs.own()
-	e.engine = C.troupe_engine_new(Slots+mostKept, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), winch, C.bool(Mapless()))
+	e.engine = C.troupe_engine_new(Slots+mostKept, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20),
+		winch, C.bool(Mapless()))
 	e.linker = C.troupe_linker_new(e.engine)
 	e.gas, e.stack, e.again = C.CString(o.Exports.Gas), C.CString(o.Exports.Stack), C.CString(o.Exports.Again)
 	for i := range o.Functions {

@@ -181,7 +181,8 @@ var (
 
 // altBn128 (value_len, value_ptr) returns a host function on alt_bn128. The host function pays per
 // element after it has called count, which also checks the length.
-func altBn128(base, element parameters.ExtCost, count func([]byte) (uint64, error), run func(l *Logic, a []uint64, data []byte) (uint64, error)) hostFunc {
+func altBn128(base, element parameters.ExtCost, count func([]byte) (uint64, error),
+	run func(l *Logic, a []uint64, data []byte) (uint64, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		data, err := l.payArg(base, a[0], a[1])
 		if err != nil {

@@ -259,7 +259,8 @@ func afterCount(content []byte) []byte {
 
 // zeros are the constant expressions with value zero, by type.
 var zeros = map[check.ValType][]byte{
-	I32: {opI32Const, 0, opEnd}, I64: {opI64Const, 0, opEnd}, F32: {opF32Const, 0, 0, 0, 0, opEnd}, F64: {opF64Const, 0, 0, 0, 0, 0, 0, 0, 0, opEnd},
+	I32: {opI32Const, 0, opEnd}, I64: {opI64Const, 0, opEnd}, F32: {opF32Const, 0, 0, 0, 0, opEnd},
+	F64: {opF64Const, 0, 0, 0, 0, 0, 0, 0, 0, opEnd},
 }
 
 // appendType appends a function type.

@@ -77,7 +77,8 @@ func (s *Shape) Encode() []byte {
 		m.Import("env", "epoch_height", nil, []wasmasm.ValType{wasmasm.I64})
 	}
 	for i := range min(s.Types, maxTypes) {
-		m.AddType([]wasmasm.ValType{wasmasm.F32, wasmasm.ValType(byte(wasmasm.F64) + byte(i%4)), wasmasm.ValType(byte(wasmasm.F64) + byte(i/4%4))}, nil)
+		m.AddType([]wasmasm.ValType{wasmasm.F32, wasmasm.ValType(byte(wasmasm.F64) + byte(i%4)),
+			wasmasm.ValType(byte(wasmasm.F64) + byte(i/4%4))}, nil)
 	}
 	m.Memory(1, -1)
 	m.Table(10_000, 10_000)

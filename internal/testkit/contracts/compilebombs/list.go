@@ -33,9 +33,12 @@ func Listed() []Shape {
 	}
 	for _, n := range []int{100, 9_990} {
 		for _, p := range []int{0, 5} {
-			add(Shape{Name: fmt.Sprintf("%d functions of %d parameters, exported", n, p), Funcs: n, Bytes: 10, Params: p, Exports: n, Units: units("nop")})
-			add(Shape{Name: fmt.Sprintf("%d functions of %d parameters", n, p), Funcs: n, Bytes: 10, Params: p, Result: true, Elems: n, Units: units("nop")})
-			add(Shape{Name: fmt.Sprintf("%d functions of %d parameters that call", n, p), Funcs: n, Bytes: 40, Params: p, Result: true, Units: units("call-args")})
+			add(Shape{Name: fmt.Sprintf("%d functions of %d parameters, exported", n, p), Funcs: n, Bytes: 10, Params: p,
+				Exports: n, Units: units("nop")})
+			add(Shape{Name: fmt.Sprintf("%d functions of %d parameters", n, p), Funcs: n, Bytes: 10, Params: p, Result: true,
+				Elems: n, Units: units("nop")})
+			add(Shape{Name: fmt.Sprintf("%d functions of %d parameters that call", n, p), Funcs: n, Bytes: 40, Params: p,
+				Result: true, Units: units("call-args")})
 		}
 		add(Shape{Name: fmt.Sprintf("%d functions of 100 locals", n), Funcs: n, Bytes: 30, Locals: 100, Units: units("local-sum")})
 		add(Shape{Name: fmt.Sprintf("%d functions that branch", n), Funcs: n, Bytes: 30, Locals: 5, Units: units("if-local", "loop-set")})
@@ -44,12 +47,15 @@ func Listed() []Shape {
 	add(Shape{Name: "780 functions of 64 parameters", Funcs: 780, Bytes: 300, Params: 64, Result: true, Units: units("call-args")})
 	add(Shape{Name: "64 parameters, all moved", Funcs: 1, Bytes: maxBody, Params: 64, Units: units("params")})
 	add(Shape{Name: "64 arguments a call", Funcs: 1, Bytes: maxBody, Params: 64, Units: units("call-args")})
-	add(Shape{Name: "64 arguments a call, over operands", Funcs: 1, Bytes: maxBody, Live: 1700, Live4: true, Params: 64, Units: units("call-args")})
+	add(Shape{Name: "64 arguments a call, over operands", Funcs: 1, Bytes: maxBody, Live: 1700, Live4: true, Params: 64,
+		Units: units("call-args")})
 	for _, nest := range []byte{2, 3, 4} {
 		for _, inside := range []string{"nop", "br_if-out", "br_if-far", "br_table-32", "local-sum", "br_table-wide"} {
-			add(Shape{Name: fmt.Sprintf("5000 deep in %d: %s", nest, inside), Funcs: 1, Bytes: maxBody, Depth: 4_900, Nest: nest, Locals: 5, Units: units(inside)})
+			add(Shape{Name: fmt.Sprintf("5000 deep in %d: %s", nest, inside), Funcs: 1, Bytes: maxBody, Depth: 4_900, Nest: nest,
+				Locals: 5, Units: units(inside)})
 		}
-		add(Shape{Name: fmt.Sprintf("ten times 4900 deep in %d", nest), Funcs: 10, Bytes: 100_000, Depth: 4_900, Nest: nest, Locals: 50, Units: units("br_if-far", "local-sum")})
+		add(Shape{Name: fmt.Sprintf("ten times 4900 deep in %d", nest), Funcs: 10, Bytes: 100_000, Depth: 4_900, Nest: nest,
+			Locals: 50, Units: units("br_if-far", "local-sum")})
 	}
 	// functions of one megabyte, or as large as the limits on functions allow
 	for _, u := range []string{"call", "f32-chain", "load-chain", "table.get", "f64-trunc", "memory.grow", "sqrt-chain"} {
@@ -74,7 +80,8 @@ func Listed() []Shape {
 // Random returns a random shape.
 func Random(r *rand.Rand) Shape {
 	sizes := []int{1, 2, 5, 20, 100, 500, 2_000, 9_990}
-	s := Shape{Name: "random", Funcs: sizes[r.IntN(len(sizes))], Locals: r.IntN(1 << r.IntN(14)), Live: r.IntN(1 << r.IntN(12)), Live4: r.IntN(3) > 0,
+	s := Shape{Name: "random", Funcs: sizes[r.IntN(len(sizes))], Locals: r.IntN(1 << r.IntN(14)),
+		Live: r.IntN(1 << r.IntN(12)), Live4: r.IntN(3) > 0,
 		Depth: r.IntN(1 << r.IntN(13)), Nest: 2 + byte(r.IntN(3)), Mixed: r.IntN(2) == 0, Result: r.IntN(2) == 0, Shift: r.IntN(100)}
 	if r.IntN(3) == 0 {
 		s.Params = r.IntN(maxParams + 1)

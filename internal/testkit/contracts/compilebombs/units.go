@@ -26,15 +26,21 @@ const (
 )
 
 // unitNames are the names of the units, by number.
-var unitNames = []string{"if", "if-local", "if-else", "if-result", "block", "loop", "loop-set", "br_if-out", "br_if-far", "br_table", "br_table-32",
-	"br_table-wide", "load", "load-chain", "load-far", "store", "call", "call-args", "call-import", "call_indirect", "call-block", "sqrt", "sqrt-chain",
-	"f32-chain", "f64-add", "f64-min", "f64-ceil", "f64-convert", "f64-trunc", "f64-sat", "f64-load", "copysign", "i64-mul", "i64-div", "i64-rem",
+var unitNames = []string{"if", "if-local", "if-else", "if-result", "block", "loop", "loop-set", "br_if-out",
+	"br_if-far", "br_table", "br_table-32",
+	"br_table-wide", "load", "load-chain", "load-far", "store", "call", "call-args", "call-import", "call_indirect",
+	"call-block", "sqrt", "sqrt-chain",
+	"f32-chain", "f64-add", "f64-min", "f64-ceil", "f64-convert", "f64-trunc", "f64-sat", "f64-load", "copysign",
+	"i64-mul", "i64-div", "i64-rem",
 	"i64-rotl", "popcnt", "i64-chain", "local-move", "local-sum", "local-tee", "local-f64", "global", "global-chain", "select", "select-chain",
-	"select-f64", "memory.size", "memory.grow", "memory.fill", "memory.copy", "memory.init", "table.get", "table.set", "table.grow", "table.fill",
+	"select-f64", "memory.size", "memory.grow", "memory.fill", "memory.copy", "memory.init", "table.get", "table.set",
+	"table.grow", "table.fill",
 	"ref.func", "const", "const-f64", "nop", "return", "unreachable", "live-swap", "live-add", "dead-br", "params", "many-consts", "compare",
 	"if-return", "loop-br", "drops", "wrap", "table.size", "table.copy", "f64-compare", "f32-promote", "local-f64-sum", "data.drop",
-	"held-if", "held-value", "held-br_if", "held-br_table", "held-call", "held-call-100", "held-call_indirect", "held-table.get", "held-ref", "held-memory.grow",
-	"held-memory.copy", "held-trunc", "held-return", "held-f64", "held-arguments", "held-div", "div-chain", "rem-chain", "shl-chain", "load-tree",
+	"held-if", "held-value", "held-br_if", "held-br_table", "held-call", "held-call-100", "held-call_indirect",
+	"held-table.get", "held-ref", "held-memory.grow",
+	"held-memory.copy", "held-trunc", "held-return", "held-f64", "held-arguments", "held-div", "div-chain", "rem-chain",
+	"shl-chain", "load-tree",
 	"held-many"}
 
 // Units returns the number of kinds of units.
@@ -522,7 +528,8 @@ func (b *body) unit(u Unit, n int) {
 			f.Op(b.add())
 			b.live(n)
 		}
-	case "held-if", "held-value", "held-br_if", "held-br_table", "held-call", "held-call-100", "held-call_indirect", "held-table.get", "held-ref",
+	case "held-if", "held-value", "held-br_if", "held-br_table", "held-call", "held-call-100", "held-call_indirect",
+		"held-table.get", "held-ref",
 		"held-memory.grow", "held-memory.copy", "held-trunc", "held-return", "held-f64", "held-arguments", "held-div", "div-chain", "rem-chain",
 		"shl-chain", "load-tree", "held-many":
 		b.held(unitNames[u], n)
