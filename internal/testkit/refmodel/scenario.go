@@ -43,8 +43,7 @@ func (s *Scenario) String() string {
 	for i, txs := range append([][]*primitives.SignedTransaction{s.Txs}, s.Later...) {
 		for _, tx := range txs {
 			t := &tx.Transaction
-			fmt.Fprintf(&b, "tx of chunk %d, %s -> %s, nonce %+v, mode %d: %s\n", i, t.SignerID, t.ReceiverID, t.Nonce,
-				t.NonceMode, Actions(t.Actions))
+			fmt.Fprintf(&b, "tx of chunk %d, %s -> %s, nonce %+v, mode %d: %s\n", i, t.SignerID, t.ReceiverID, t.Nonce, t.NonceMode, Actions(t.Actions))
 		}
 	}
 	for _, r := range s.Incoming {
@@ -151,8 +150,7 @@ func inits() []primitives.StateInit {
 	return []primitives.StateInit{
 		{Code: primitives.GlobalContractID{Hash: primitives.HashBytes(Code(0))}},
 		{Code: primitives.GlobalContractID{Account: "alice.near"}, Data: []primitives.StateEntry{{Key: []byte("k"), Value: []byte("v")}}},
-		{Code: primitives.GlobalContractID{Hash: primitives.HashBytes(Code(1))},
-			Data: []primitives.StateEntry{{Key: []byte("large"), Value: make([]byte, 1000)}}},
+		{Code: primitives.GlobalContractID{Hash: primitives.HashBytes(Code(1))}, Data: []primitives.StateEntry{{Key: []byte("large"), Value: make([]byte, 1000)}}},
 	}
 }
 
@@ -386,8 +384,7 @@ func (g *generator) transaction() {
 	id := people[g.IntN(3)]
 	sk, to := key(string(id)), id
 	g.n++
-	nonce := primitives.Nonce(g.s.Height-2)*noncesOfABlock + primitives.Nonce(g.n)
-	tx := primitives.Transaction{Nonce: primitives.TransactionNonce{Nonce: nonce}}
+	tx := primitives.Transaction{Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(g.s.Height-2)*noncesOfABlock + primitives.Nonce(g.n)}}
 	if g.one(2) {
 		switch id = pick(g, people); g.IntN(10) {
 		case 0:
@@ -591,8 +588,7 @@ func (g *generator) receipt() {
 			}
 		}
 		nonce := g.s.World.Nonces[id] + g.Uint64N(3)
-		g.add(primitives.SystemAccount, people[0], &primitives.GlobalContractDistribution{ID: id, Code: Code(v), V2: true,
-			Nonce: nonce - min(nonce, uint64(g.IntN(2)))})
+		g.add(primitives.SystemAccount, people[0], &primitives.GlobalContractDistribution{ID: id, Code: Code(v), V2: true, Nonce: nonce - min(nonce, uint64(g.IntN(2)))})
 		if g.one(2) { // use the code in the chunk that distributes it
 			to := pick(g, people)
 			g.add(to, to, &primitives.ActionReceipt{SignerID: to, SignerPublicKey: key(string(to)).PublicKey(), Actions: []primitives.Action{
@@ -884,8 +880,7 @@ func (g *generator) delegate(sender primitives.AccountID) primitives.Action {
 	spoil := g.one(12)
 	if g.one(2) {
 		v1 := primitives.DelegateAction{
-			SenderID: d.SenderID, ReceiverID: d.ReceiverID, Actions: d.Actions, Nonce: d.Nonce.Nonce,
-			MaxBlockHeight: d.MaxBlockHeight, PublicKey: d.PublicKey,
+			SenderID: d.SenderID, ReceiverID: d.ReceiverID, Actions: d.Actions, Nonce: d.Nonce.Nonce, MaxBlockHeight: d.MaxBlockHeight, PublicKey: d.PublicKey,
 		}
 		hash := v1.SignedHash()
 		if spoil {
