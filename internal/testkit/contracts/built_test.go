@@ -57,6 +57,15 @@ func TestRebuildGivesTheSameBytes(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(version), strings.SplitN(BuiltFrom(), "\n", 2)[0]+"\n") {
 		t.Skip("skipped: the compiler of c/BUILT is not installed")
 	}
+	number, err := exec.Command("clang", "-dumpversion").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	major, _, _ := strings.Cut(string(number), ".")
+	_, plain := exec.LookPath("wasm-ld")
+	if _, err := exec.LookPath("wasm-ld-" + major); err != nil && plain != nil {
+		t.Skip("skipped: the linker of clang for wasm (wasm-ld) is not installed")
+	}
 	dir := t.TempDir()
 	for _, s := range Sources {
 		out := filepath.Join(dir, s.Name+".wasm")
