@@ -475,6 +475,7 @@ func (a *Actor) tick() {
 		a.reached[id] = true
 	}
 	a.updatePeers(&info)
+	a.compareHandshakes(&info)
 	if now >= a.nextParts {
 		a.nextParts = now + partsPeriod
 		a.partsTick()

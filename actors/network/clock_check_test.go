@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -244,6 +245,31 @@ func TestClockMetricsFollowResult(t *testing.T) {
 		}
 		if strings.Join(got, " ") != x.want {
 			t.Errorf("%+v: %q, want %q", x.r, got, x.want)
+		}
+	}
+}
+
+// TestFailedHandshakesShowClock: the median of at least skewPeers peers counts, and handshakes of the
+// last skewRecent.
+func TestFailedHandshakesShowClock(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	skew := func(minutes, age time.Duration) near.ClockSkew {
+		return near.ClockSkew{Ahead: minutes * time.Minute, At: now.Add(-age * time.Minute)}
+	}
+	for _, x := range []struct {
+		name  string
+		list  []near.ClockSkew
+		want  time.Duration
+		peers int
+	}{
+		{"none", nil, 0, 0},
+		{"two peers", []near.ClockSkew{skew(30, 0), skew(30, 0)}, 0, 2},
+		{"three peers", []near.ClockSkew{skew(31, 0), skew(-50, 9), skew(30, 1)}, 30 * time.Minute, 3},
+		{"an old handshake", []near.ClockSkew{skew(31, 0), skew(31, 10), skew(30, 1)}, 0, 2},
+		{"ahead", []near.ClockSkew{skew(-25, 0), skew(-24, 0), skew(-26, 0)}, -25 * time.Minute, 3},
+	} {
+		if got, peers := handshakeSkew(x.list, now); got != x.want || peers != x.peers {
+			t.Errorf("%s: %v of %d peers, want %v of %d", x.name, got, peers, x.want, x.peers)
 		}
 	}
 }

@@ -325,9 +325,9 @@ func (m *meter) summarise() {
 		case is && peers == 0:
 			behind = ", no peers"
 		case is:
-			behind = fmt.Sprintf(", %d peers, %d blocks behind", peers, best-min(best, head.Height()))
+			behind = fmt.Sprintf(", %d peer%s, %d blocks behind", peers, plural(peers), best-min(best, head.Height()))
 		default:
-			behind = fmt.Sprintf(", %d peers", peers)
+			behind = fmt.Sprintf(", %d peer%s", peers, plural(peers))
 		}
 	}
 	m.n.o.Log.WithFields(logrus.Fields{
@@ -335,4 +335,13 @@ func (m *meter) summarise() {
 	}).Infof("%.1f blocks/s, %.1f transactions/s, %d pooled transactions, %d waiting requests%s",
 		float64(now.Blocks-m.last.Blocks)/span, float64(now.Transactions-m.last.Transactions)/span, now.Pooled, now.Parked, behind)
 	m.last = now
+}
+
+// plural returns the ending of a noun after a number, as in neard's line ("1 peer", "2 peers";
+// nearcore chain/client/src/info.rs).
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
 }

@@ -231,7 +231,7 @@ const (
 	DisallowedMessage
 	Requested
 	Disconnected
-	ClockSkew
+	TooLargeSkew
 	AccountMismatch
 )
 
@@ -245,7 +245,7 @@ func (r CloseReason) String() string { return closeNames[r] }
 // forgets returns whether dialling the peer again is pointless.
 func (r CloseReason) forgets() bool {
 	switch r {
-	case OutboundNotAllowed, Banned, Rejected, DisallowedMessage, ClockSkew, AccountMismatch:
+	case OutboundNotAllowed, Banned, Rejected, DisallowedMessage, TooLargeSkew, AccountMismatch:
 		return true
 	}
 	return false

@@ -25,6 +25,7 @@ const (
 	edgeLife        = 30 * time.Minute
 	unreachableLife = time.Hour
 	maxNonceSkew    = 20 * time.Minute
+	maxNonce        = 253_402_300_799 // the last second of the year 9999
 )
 
 // edgeKey has the ends of an edge, the lower id first.
@@ -374,7 +375,7 @@ func (g *Graph) Reachable() int { return len(g.hops) }
 
 // validNonce returns whether the nonce is valid for a new edge.
 func validNonce(nonce uint64, now time.Time) bool {
-	if nonce == 0 || nonce > 253_402_300_799 {
+	if nonce == 0 || nonce > maxNonce {
 		return false
 	}
 	d := now.Sub(time.Unix(int64(nonce), 0))

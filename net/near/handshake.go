@@ -204,7 +204,8 @@ func (n *PeerManager) checkHandshake(now time.Time, c *conn, h *wire.Handshake) 
 			n.close(now, c, AccountMismatch, NotBanned)
 			return
 		case d >= maxAccountSkew || d <= -maxAccountSkew:
-			n.close(now, c, ClockSkew, NotBanned)
+			n.noteSkew(now, h.Sender, d)
+			n.close(now, c, TooLargeSkew, NotBanned)
 			return
 		}
 	}
@@ -240,6 +241,9 @@ func (n *PeerManager) checkInbound(now time.Time, c *conn, h *wire.Handshake) bo
 	case h.Target != n.me:
 		return fail(wire.HandshakeFailure{Reason: wire.InvalidTarget})
 	case !validNonce(h.PartialEdge.Nonce, now):
+		if d, ok := nonceSkew(h.PartialEdge.Nonce, now); ok {
+			n.noteSkew(now, h.Sender, d)
+		}
 		n.close(now, c, HandshakeFailed, NotBanned)
 		return false
 	}

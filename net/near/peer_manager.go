@@ -196,6 +196,7 @@ type PeerManager struct {
 	recentRouted recentRouted
 	timers       timers
 	effects      []Effect
+	skews        []ClockSkew // at most maxClockSkews, oldest first
 }
 
 // New returns a peer manager. The only known peers of the new manager are the boot nodes and
@@ -373,6 +374,8 @@ type Info struct {
 	RateLimited map[string]uint64
 	// Alone: no connection is open or being opened, and no peer is known to dial.
 	Alone bool
+	// Skews has the peers whose clocks differ too much for a handshake, oldest entry first.
+	Skews []ClockSkew
 }
 
 // PeerState is a connected peer.
@@ -391,7 +394,7 @@ type PeerState struct {
 // Info returns the state of the network. Must not be called concurrently with Step.
 func (n *PeerManager) Info() Info {
 	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr,
-		Known: n.known.reconnectable(), Hosts: n.hosts.all(), Alone: n.alone()}
+		Known: n.known.reconnectable(), Hosts: n.hosts.all(), Alone: n.alone(), Skews: slices.Clone(n.skews)}
 	for id := range n.announced.of {
 		i.Accounts = append(i.Accounts, id)
 	}

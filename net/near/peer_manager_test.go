@@ -174,6 +174,12 @@ func TestHandshakeErrorsAreCheckedInOrder(t *testing.T) {
 			if len(got) == 0 || !strings.HasPrefix(strings.Join(got, " "), tt.want) || strings.HasPrefix(tt.want, "disc") && len(got) != 2 {
 				t.Errorf("%v, want %s", got, tt.want)
 			}
+			skewed := map[string]int{"too old a nonce": -1, "too new a nonce": 1, "an owned account of long ago": -1}[tt.name]
+			switch list := l.Info().Skews; {
+			case skewed == 0 && len(list) == 0:
+			case len(list) != 1 || skewed == 0 || list[0].Peer != a.me || list[0].Ahead*time.Duration(skewed) < 19*time.Minute:
+				t.Errorf("differences of clocks: %v", list)
+			}
 		})
 	}
 }
