@@ -292,7 +292,7 @@ func (w *walk) fetch(ctx context.Context, ahead map[primitives.Height]*fetching,
 			at++
 			continue
 		}
-		absent := errors.Is(x.err, ErrSkipped) || errors.Is(x.err, ErrNotYet)
+		absent := (errors.Is(x.err, ErrSkipped) || errors.Is(x.err, ErrNotYet)) && !errors.Is(x.err, errNoShard)
 		switch {
 		case absent && !c.Below:
 			return fetched{err: fmt.Errorf("%w: the feed has no block at this height", blockdoc.ErrLacks)}

@@ -203,6 +203,9 @@ func (m *Import) place() (*HistoryCheck, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.o.Store.Flush(); err != nil { // after a failed write it finds out what is stored
+		return nil, &storeError{err}
+	}
 	top := m.o.Store.Stats().Top
 	text := m.o.Store.Progress()
 	if len(text) == 0 {

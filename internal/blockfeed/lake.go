@@ -45,6 +45,9 @@ func (l *lake) file(ctx context.Context, height primitives.Height, name string) 
 	return nil, &statusError{status, clip(body)}
 }
 
+// errNoShard means that the bucket has a block, but not the file of a shard.
+var errNoShard = errors.New("blockfeed: the bucket has the block, but no file of shard")
+
 // Block reads a block, and for each new chunk of the block the file of its shard. Unless whole is
 // set, shards whose chunk has no transactions are left out.
 func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) (d *blockdoc.Document, err error) {
@@ -64,11 +67,18 @@ func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) 
 		}
 		text, err := l.file(ctx, height, fmt.Sprintf("shard_%d.json", h.ShardID))
 		add := func() error { return d.AddShard(text) }
+		if err != nil && !errors.Is(err, ErrNotYet) {
+			return nil, err // the file of the index may be absent, which would hide that the request failed
+		}
 		if err == nil && decode(ctx, add) == nil && d.Shard(h.ShardID) != nil {
 			continue
 		}
 		// In older buckets a shard's file is named by its index, not by its ID.
-		if text, err = l.file(ctx, height, fmt.Sprintf("shard_%d.json", i)); err != nil {
+		text, err = l.file(ctx, height, fmt.Sprintf("shard_%d.json", i))
+		if errors.Is(err, ErrNotYet) {
+			return nil, fmt.Errorf("%w: %w %d", err, errNoShard, h.ShardID)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if err := decode(ctx, add); err != nil {

@@ -334,7 +334,8 @@ func (s *Store) Close() error {
 // Append adds a block below the lowest one, or the first block. d must have been verified. progress
 // is stored together with the block. Append gathers blocks: they are readable and durable after
 // Flush, Close, or after Options.GroupBlocks blocks. After an error the gathered blocks are
-// forgotten, and the store is as Progress says; the caller may append again from there.
+// forgotten, unless the write of the index failed after it had reached the disk. So the caller must call
+// Flush. When that succeeds, the store is as Progress says, and the caller may append again from there.
 //
 // unproven are the shards whose outcomes nothing proves. Their ids may be those of transactions and
 // receipts of other blocks. So such an id never replaces a place that is known, and is replaced by a

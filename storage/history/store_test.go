@@ -372,6 +372,31 @@ func TestFailedWriteIsForgotten(t *testing.T) {
 	}
 }
 
+// TestFlushFindsOutWhatIsStored: the write of the index may report an error and yet be on disk. After the
+// next Flush, Progress is that of the store, so that the import continues below the stored blocks.
+func TestFlushFindsOutWhatIsStored(t *testing.T) {
+	list := testChain(t, 6)
+	s := mustOpen(t, t.TempDir(), Options{})
+	defer func() { _ = s.Close() }()
+	appendAll(t, s, list[4:])
+	before := s.at
+	for _, d := range []int{3, 2} {
+		if err := s.Append(list[d], progressAt(list[d])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	s.at, s.reopen = before, true // what an error of the sync leaves behind
+	s.drop()
+	if err := s.Flush(); err != nil || string(s.Progress()) != string(progressAt(list[2])) {
+		t.Fatalf("progress %s, %v; want %s", s.Progress(), err, progressAt(list[2]))
+	}
+	appendAll(t, s, list[:2])
+	checkHas(t, s, list, 0)
+}
+
 // TestReadersSeeWholeBlocks: readers may use the store while it is written.
 func TestReadersSeeWholeBlocks(t *testing.T) {
 	list := testChain(t, 60)
