@@ -73,7 +73,6 @@ type clockCheck struct {
 	arrivals map[wire.PeerID]*recent.Map[primitives.Hash, time.Time]
 	samples  []time.Duration // timestamp − arrival of the last blocks, oldest first
 	warned   time.Time       // time of the last warning; zero: none since the clock last agreed
-	bySkew   bool            // the published result is that of handshakes
 }
 
 // note records the arrival of a block that is not imported. tip and verified are the heights of the
@@ -178,7 +177,6 @@ const clockRemedy = "check that a time service (NTP: chrony, systemd-timesyncd) 
 // node refuses the network's blocks and headers.
 func (a *Actor) clockProvenBehind(offset time.Duration) {
 	a.clock.forget()
-	a.clock.bySkew = false
 	a.o.Status.clock.Store(&clockResult{offset, clockIsBehind})
 	if a.clock.report(time.Now(), clockIsBehind) {
 		a.o.Log.Warnf("network: the clock of this machine is behind by at least %v, as block producers with two thirds "+
@@ -194,10 +192,6 @@ func (a *Actor) compareClock(b *primitives.Block, hash primitives.Hash) {
 	}
 	a.clock.imported(hash, b.Header.Timestamp, parent.Header().Timestamp)
 	offset, state := a.clock.offset()
-	if state == clockUnknown && a.clock.bySkew {
-		return
-	}
-	a.clock.bySkew = false
 	a.o.Status.clock.Store(&clockResult{offset, state})
 	if !a.clock.report(time.Now(), state) {
 		return
@@ -237,31 +231,22 @@ func handshakeSkew(list []near.ClockSkew, now time.Time) (median time.Duration, 
 	return recent[len(recent)/2], len(recent)
 }
 
-// compareHandshakes logs and publishes that handshakes fail because the clock of this machine differs
-// from the clocks of peers. Peers can invent this. So it counts only while blocks do not show that the
-// clock is right, and the result of a comparison with blocks replaces it.
+// compareHandshakes logs that handshakes fail because the clock of this machine differs from the clocks
+// of peers. Peers can invent this. So it is only logged, and only while blocks do not show whether the
+// clock is right: status, metrics and alerts have the comparison with blocks alone.
 func (a *Actor) compareHandshakes(info *near.Info) {
-	if len(info.Skews) == 0 {
-		return
-	}
 	now := time.Now()
 	ahead, peers := handshakeSkew(info.Skews, now)
-	if _, known := a.clock.offset(); known != clockUnknown {
+	if peers < skewPeers {
 		return
 	}
-	if peers < skewPeers {
-		if a.clock.bySkew {
-			a.clock.bySkew = false
-			a.o.Status.clock.Store(nil)
-		}
+	if _, known := a.clock.offset(); known != clockUnknown {
 		return
 	}
 	state, side := clockIsBehind, "behind"
 	if ahead < 0 {
 		state, side = clockMaybeAhead, "ahead of"
 	}
-	a.clock.bySkew = true
-	a.o.Status.clock.Store(&clockResult{ahead, state})
 	if a.clock.report(now, state) {
 		a.o.Log.Warnf("network: handshakes with %d peers failed because the clock of this machine is %s theirs, in the "+
 			"median by %v: %s", peers, side, ahead.Abs().Round(time.Second), clockRemedy)

@@ -265,8 +265,8 @@ func (f *Status) Metrics(b []byte) []byte {
 			wrong = 1
 		}
 		const offset = "troupe_network_clock_offset_seconds"
-		b = fmt.Appendf(b, "# HELP %s Median of timestamp minus arrival time of the last blocks, or of the peers' clocks minus "+
-			"this one in failed handshakes; above 0: the clock of this machine is behind\n"+
+		b = fmt.Appendf(b, "# HELP %s Median of timestamp minus arrival time of the last blocks; above 0: the clock of this "+
+			"machine is behind\n"+
 			"# TYPE %s gauge\n%s %g\n", offset, offset, offset, c.offset.Seconds())
 	}
 	const suspect = "troupe_network_clock_suspect"
