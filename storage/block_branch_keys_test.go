@@ -114,9 +114,13 @@ func (m *branchModel) publish(going func(BlockRef) bool) {
 	slices.SortFunc(m.refs, func(a, b BlockRef) int { return strings.Compare(string(appendRef(nil, a)), string(appendRef(nil, b))) })
 }
 
+// random returns a random published block. It returns nil if all blocks may be removed at this moment.
 func (m *branchModel) random(rng *rand.Rand) (BlockRef, *modelBlock) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	if len(m.refs) == 0 {
+		return BlockRef{}, nil
+	}
 	ref := m.refs[rng.IntN(len(m.refs))]
 	return ref, m.of[ref]
 }
@@ -130,6 +134,10 @@ func (m *branchModel) isDead(ref BlockRef) bool {
 // read compares a random read of a random block with the model.
 func (m *branchModel) read(s *Store, rng *rand.Rand) error {
 	ref, b := m.random(rng)
+	if b == nil {
+		runtime.Gosched()
+		return nil
+	}
 	on := b.layout[rng.IntN(len(b.layout))]
 	if rng.IntN(2) == 0 {
 		keys := slices.Collect(maps.Keys(b.state))

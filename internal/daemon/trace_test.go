@@ -99,13 +99,30 @@ func TestTraceStopsWhenItsClientHangsUp(t *testing.T) {
 	if cause := ask(t, h, "EXPERIMENTAL_trace_tx", params, new(any)); cause != "" {
 		t.Fatal(cause)
 	}
-	after := idle().Busy
-	whole := after - before
+	whole := idle().Busy - before
 
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "EXPERIMENTAL_trace_tx", "params": params})
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The worker's time is the clock's, so one attempt may be slowed by other programs. If the trace
+	// continued, each attempt would take the whole time.
+	var cuts []time.Duration
+	for range 5 {
+		start := idle().Busy
+		hangUpWhileTracing(t, h, body)
+		cut := idle().Busy - start
+		if cut <= whole/2 {
+			return
+		}
+		cuts = append(cuts, cut)
+	}
+	t.Errorf("the worker was busy for %v after its client hung up, and %v for a client that waited", cuts, whole)
+}
+
+// hangUpWhileTracing posts a request and disconnects as soon as the worker runs.
+func hangUpWhileTracing(t *testing.T, h *Daemon, body []byte) {
+	t.Helper()
 	ctx, hangUp := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+h.Addr.String(), bytes.NewReader(body))
 	if err != nil {
@@ -129,8 +146,5 @@ func TestTraceStopsWhenItsClientHangsUp(t *testing.T) {
 	hangUp()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
-	}
-	if cut := idle().Busy - after; cut > whole/2 {
-		t.Errorf("the worker was busy for %v after its client hung up, and %v for a client that waited", cut, whole)
 	}
 }
