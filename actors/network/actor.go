@@ -205,6 +205,7 @@ type Actor struct {
 	// time in ms from which the actor may log again that headers have a newer protocol version than
 	// this node knows
 	newerLogAt int64
+	fullLogAt  int64      // time in ms from which the actor may log again that the disk is full
 	bootstrap  *bootstrap // nil: no state sync at start is in progress
 	snapshots  *engine.ServedSnapshots
 

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -169,5 +171,27 @@ func TestFailedStoreEndsTheNode(t *testing.T) {
 	a.ownFailure("headers", fmt.Errorf("engine: %w: no space left", storage.ErrFailed))
 	if len(told) != 1 || !errors.Is(told[0], storage.ErrFailed) {
 		t.Errorf("got failures %v, want ErrFailed once", told)
+	}
+}
+
+// TestFullDiskIsLoggedOnceAMinute: while the disk is full, each peer's headers meet the same error.
+func TestFullDiskIsLoggedOnceAMinute(t *testing.T) {
+	log, logged := logtest.NewNullLogger()
+	a := &Actor{o: Options{Log: log}, begun: time.Now()}
+	full := fmt.Errorf("engine: %w", syscall.ENOSPC)
+	for range 5 {
+		a.ownFailure("headers", full)
+	}
+	if n := len(logged.AllEntries()); n != 1 {
+		t.Errorf("%d log entries for 5 errors, want 1", n)
+	}
+	a.ownFailure("headers", io.ErrUnexpectedEOF)
+	if n := len(logged.AllEntries()); n != 2 {
+		t.Errorf("%d log entries after another error, want 2", n)
+	}
+	a.begun = a.begun.Add(-stuckLogPeriod * time.Millisecond)
+	a.ownFailure("headers", full)
+	if n := len(logged.AllEntries()); n != 3 {
+		t.Errorf("%d log entries a minute later, want 3", n)
 	}
 }

@@ -261,11 +261,19 @@ func (a *Actor) requestNext(m *headersResult) {
 
 // ownFailure handles an error that is this node's fault. If the store has failed, ownFailure ends
 // the node, because the node could not store the requested blocks and headers. It logs any other
-// error.
+// error, but a full disk at most once in stuckLogPeriod: until there is room, each peer's next headers
+// meet it again.
 func (a *Actor) ownFailure(what string, err error) {
 	if errors.Is(err, storage.ErrFailed) {
 		a.o.Out.Failed(fmt.Errorf("network: %s: %w", what, err))
 		return
+	}
+	if storage.IsFull(err) {
+		now := a.now()
+		if now < a.fullLogAt {
+			return
+		}
+		a.fullLogAt = now + stuckLogPeriod
 	}
 	a.o.Log.WithError(err).Errorf("network: %s", what)
 }
