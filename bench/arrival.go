@@ -55,6 +55,10 @@ type ArrivalResult struct {
 	Accounts       int     `json:"accounts"`
 	GiverDisk      uint64  `json:"giver_disk_bytes"` // size of the giver's data folder before the arrival
 	HistorySeconds float64 `json:"history_seconds"`  // time until the giver had enough epochs
+	// Snapshots is how many sync points the giver made state snapshots of, while it made its history
+	// and during the arrival. SnapshotSeconds is the time for all of them.
+	Snapshots       int     `json:"snapshots"`
+	SnapshotSeconds float64 `json:"snapshot_seconds"`
 	// Seconds is the time from the first start of the arriving node until it follows the chain.
 	// SyncSeconds ends when all parts are downloaded, StartSeconds is the rest.
 	Seconds      float64   `json:"seconds"`
@@ -219,11 +223,19 @@ func (a *arrival) history(ctx context.Context) error {
 		a.o.Progress(float64(height)/float64(target), fmt.Sprintf("history, block %d", height))
 		return height >= target
 	})
-	if err := errors.Join(err, a.giver.stop()); err != nil {
+	if err := errors.Join(err, a.countSnapshots(), a.giver.stop()); err != nil {
 		return err
 	}
 	a.r.Result.HistorySeconds = time.Since(begun).Seconds()
 	return a.startGiver(ctx, a.o.BlockTime)
+}
+
+// countSnapshots adds the state snapshots that the running giver has made since its start.
+func (a *arrival) countSnapshots() error {
+	m, err := a.giver.metrics()
+	a.r.Result.Snapshots += int(m["near_make_state_snapshot_elapsed_sec_count"])
+	a.r.Result.SnapshotSeconds += m["near_make_state_snapshot_elapsed_sec_sum"]
+	return err
 }
 
 // moments returns the shares of the parts at which the node is killed before its download is
@@ -266,7 +278,7 @@ func (a *arrival) arrive(ctx context.Context, dir string) (err error) {
 			x.Seconds = time.Since(begun).Seconds()
 			x.Arriving.add(n.use())
 			x.Giver = a.giver.use().since(before)
-			err = a.compare(ctx, n)
+			err = errors.Join(a.countSnapshots(), a.compare(ctx, n))
 		}
 		if err := errors.Join(err, n.stop()); err != nil {
 			return err
@@ -386,7 +398,8 @@ func (r *ArrivalReport) WriteText(w io.Writer) error {
 		{"machine", fmt.Sprintf("%s, %d cores, %s, %s, load %s", r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Machine.Go, r.Machine.Load)},
 		{"commit", r.Commit},
 		{"limits", fmt.Sprintf("disk writes %.0f MB/s, reads %.0f MB/s; loopback %.0f MB/s", l.DiskWrite/1e6, l.DiskRead/1e6, l.Loopback/1e6)},
-		{"giver", fmt.Sprintf("%d accounts, %s on disk; history made in %.0f s", x.Accounts, gb(x.GiverDisk), x.HistorySeconds)}, {},
+		{"giver", fmt.Sprintf("%d accounts, %s on disk; history made in %.0f s; %d snapshots of the state in %.1f s",
+			x.Accounts, gb(x.GiverDisk), x.HistorySeconds, x.Snapshots, x.SnapshotSeconds)}, {},
 		{"arrival", fmt.Sprintf("%.0f s with %d kills: %.0f s until all %d parts were there, %.0f s more until it followed",
 			x.Seconds, len(x.KilledAt), x.SyncSeconds, x.Parts, x.StartSeconds)},
 		{"", fmt.Sprintf("received %s, %.1f MB/s; on disk %s; killed at the shares %.2f",

@@ -52,6 +52,12 @@ var (
 		}
 		return out
 	}()
+	snapshotBounds = func() (out []float64) {
+		for v, i := 0.01, 0; i < 30; v, i = v*1.3, i+1 {
+			out = append(out, v)
+		}
+		return out
+	}()
 	tgasBounds = []float64{50, 100, 300, 500, 700, 800, 900, 950, 1000, 1050, 1100, 1150, 1200, 1250, 1300}
 )
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
@@ -91,7 +92,8 @@ type StateSnapshots struct {
 	// block that the flat head passes may be neither in memory nor in a snapshot.
 	updating atomic.Bool
 	last     atomic.Pointer[lastPoint]
-	changes  atomic.Uint64 // incremented when byBlock changes
+	took     atomic.Pointer[Histogram] // seconds to make the snapshots of a sync point; nil: none was made
+	changes  atomic.Uint64             // incremented when byBlock changes
 
 	// Only the goroutine that updates the flat head uses the following fields.
 	begun bool
@@ -337,7 +339,7 @@ func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 // snapshotPoint makes the missing snapshots of the held shards at a sync point. base is the flat
 // head. The caller holds base's states.
 func (ss *StateSnapshots) snapshotPoint(p *syncPoint, base *BlockNode) error {
-	made := false
+	made, began := false, time.Now()
 	for i, h := range p.chunks {
 		rec, err := ss.store.BlockByHash(h.PrevBlockHash)
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
@@ -363,6 +365,7 @@ func (ss *StateSnapshots) snapshotPoint(p *syncPoint, base *BlockNode) error {
 	if !made {
 		return nil
 	}
+	histogramAt(&ss.took, snapshotBounds).add(time.Since(began).Seconds())
 	return ss.readSnapshots()
 }
 
@@ -381,6 +384,10 @@ func (ss *StateSnapshots) accountsIn(id primitives.EpochID, shard primitives.Sha
 // GivenUp returns the number of snapshots that were not made because too much had changed.
 // This node cannot serve those states to peers.
 func (ss *StateSnapshots) GivenUp() uint64 { return ss.givenUp.Load() }
+
+// Took returns how many seconds it took to make the snapshots of each sync point, of all its held shards
+// together. nil: this engine has made none.
+func (ss *StateSnapshots) Took() *Histogram { return ss.took.Load() }
 
 // snapshotShard makes the snapshot that pin describes. It returns false if the shard is not held or
 // too much has changed.

@@ -121,5 +121,17 @@ func TestLateSnapshotsOfFewChangesAreMade(t *testing.T) {
 		if of := made(); of != [2]int{2, 2} {
 			t.Errorf("at most %d bytes: %v snapshots of the shards behind two epochs, want 2 of each", most, of)
 		}
+		points := uint64(2) // sync points of the 20 blocks
+		if most == 0 {
+			points = 4 // two late ones, too
+		}
+		_, counts, _ := n.Snapshots().Took().Read()
+		total := uint64(0)
+		for _, c := range counts {
+			total += c
+		}
+		if total != points {
+			t.Errorf("at most %d bytes: times of %d sync points, want %d", most, total, points)
+		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+const makeSnapshot = "near_make_state_snapshot_elapsed_sec"
+
 // appendShards appends which shards are tracked, and the progress of catchups.
 func (h *Daemon) appendShards(b []byte) []byte {
 	head := h.Engine.Head()
@@ -24,6 +26,10 @@ func (h *Daemon) appendShards(b []byte) []byte {
 	}
 	b = appendMetric(b, "counter", "troupe_snapshots_given_up", "State snapshots given up because too much had changed since their sync point",
 		float64(h.Engine.Snapshots().GivenUp()))
+	if x := h.Engine.Snapshots().Took(); x != nil {
+		b = fmt.Appendf(b, "# HELP %s Time to make the state snapshots of a sync point\n# TYPE %[1]s histogram\n", makeSnapshot)
+		b = appendHistogram(b, makeSnapshot, "", x)
+	}
 	if p, known := h.Engine.Snapshots().LastPoint(); known {
 		b = appendMetric(b, "gauge", "troupe_sync_point_height",
 			"Height of the newest sync point, from which shards catch up", float64(p.At.Height))
