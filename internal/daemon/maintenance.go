@@ -45,7 +45,7 @@ func (h *Daemon) startMaintenance(ctx context.Context, c *config.Config, said st
 	go func() {
 		defer close(done)
 		defer h.recoverMaintenance()
-		h.maintain(ctx, c, said)
+		h.maintain(ctx, c, said, h.verify)
 	}()
 }
 
@@ -57,10 +57,15 @@ func (h *Daemon) recoverMaintenance() {
 	}
 }
 
-// maintain verifies the states once. After that it collects garbage and logs changes of the
-// obstacle to block production, until ctx ends.
-func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
-	h.verify(ctx)
+// maintain calls verify once. Meanwhile and afterwards it collects garbage and logs changes of the
+// obstacle to block production, until ctx ends. verify may take hours, as it reads whole states.
+func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string, verify func(context.Context)) {
+	verified := make(chan struct{})
+	go func() {
+		defer close(verified)
+		verify(ctx)
+	}()
+	defer func() { <-verified }()
 	watch := time.NewTicker(obstaclePeriod)
 	defer watch.Stop()
 	period := max(c.GCStepPeriod, 10*time.Millisecond)
@@ -119,7 +124,7 @@ func collectAgain(period time.Duration, found bool) time.Duration {
 
 // verify reads the states of all shards once and compares their hashes with the roots. The node
 // works in the meantime. A panic of the check means the same as an error: what the check read
-// contradicts itself. It ends the check only, so that garbage collection still begins.
+// contradicts itself. It ends the check only.
 func (h *Daemon) verify(ctx context.Context) {
 	err := engine.Catch(func() error { return h.verifyStates(ctx) })
 	if err == nil {

@@ -1,8 +1,12 @@
 package daemon
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/testkit/testnode"
 )
 
 // TestIdleCollectionIsDelayed: after a collection without garbage the next one is later, unless the
@@ -20,4 +24,31 @@ func TestIdleCollectionIsDelayed(t *testing.T) {
 			t.Errorf("period %v, found %v: %v, want %v", c.period, c.found, got, c.want)
 		}
 	}
+}
+
+// TestGarbageIsCollectedDuringVerification: the check of large states takes hours. Old blocks are removed meanwhile.
+func TestGarbageIsCollectedDuringVerification(t *testing.T) {
+	hm := loaded(t, testnode.Home(t, home.InitOptions{ChainID: "sandbox"}))
+	hm.Genesis.EpochLength, hm.Genesis.TransactionValidityPeriod = 10, 20
+	hm.Config.Archive, hm.Config.GCMinAge = true, 0 // the node's own maintenance removes nothing
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Trust: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, h)
+	must(t, h, "sandbox_mine", `[100]`)
+	c := *hm.Config
+	c.Archive, c.GCStepPeriod = false, time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.maintain(ctx, &c, "", func(ctx context.Context) { <-ctx.Done() })
+	}()
+	// The deadline of go test ends a wait for nothing.
+	for h.gcStop.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-ended
 }
