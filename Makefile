@@ -16,7 +16,7 @@ TIMEOUT ?= 25m
 # begun first: packages run beside each other, and one long one at the end has the machine to itself
 LONG := ./internal/testkit/workload ./internal/testkit/replay ./storage
 
-.PHONY: help build run short test check vuln platforms replay race fuzz bench bench-compare golden contracts e2e screenshots lint release packages packages-test clean
+.PHONY: help build run short test check vuln platforms replay race fuzz bench bench-compare golden contracts e2e size screenshots lint release packages packages-test clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -100,6 +100,10 @@ bench-compare: ## go test -bench=$(BENCH) of PKGS at BASE and here, in turns, co
 
 e2e: build ## real clients against a sandbox (those whose Node.js, Python or cargo is there)
 	$(GO) test -count=1 -timeout 60m -tags e2e ./internal/testkit/e2e/...
+
+size: build ## what mainnet's size needs, in 2 hours: its epoch sync proof, its networks simulated with 100 seeds
+	TROUPE_MAINNET_SIZE=full $(GO) test -count=1 -timeout 60m -tags e2e -run TestNodeBeginsOnMainnetByEpochSync ./internal/testkit/e2e
+	for s in mainnet-calm mainnet-lossy mainnet-chaos; do $(BIN) sim --scenario $$s --seeds 100 || exit 1; done
 
 screenshots: ## docs/guide/console: the pictures of the web console (needs Node.js, npm, chromium; pngquant makes them smaller)
 	TROUPE_SCREENSHOTS=$(CURDIR)/docs/guide/console $(GO) test -count=1 -tags e2e -run TestConsolePictures ./internal/testkit/e2e

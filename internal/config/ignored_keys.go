@@ -67,8 +67,9 @@ var inert = map[string]string{
 	"enable_early_prepare_transactions":                  "transactions are chosen when the chunk is produced",
 	"view_client_throttle_period":                        "neard's default rate applies",
 	"view_client_num_state_requests_per_throttle_period": "neard's default rate applies",
-	"protocol_version_check_config_override":             "the node votes for the newest version that it can execute",
+	"protocol_version_check_config_override":             "the node votes by the schedule of nearcore's releases, for the newest version that it can execute",
 	"chunks_cache_height_horizon":                        "neard's default applies",
+	"network.skip_sync_wait":                             "sync and block production wait for no number of peers",
 }
 
 // withoutEffect returns the reason why a key has no effect; false for a key that has one.
