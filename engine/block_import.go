@@ -91,7 +91,8 @@ type Job struct {
 	executed *executedShard // result of another engine, to be written; nil: the job executes the chunk
 	// optimistic applies the same chunk for an optimistic block; nil: there is none.
 	optimistic *OptimisticJob
-	took       time.Duration // duration of Run
+	took       time.Duration // duration of Run, or of the Run of the optimistic job
+	ran        timeSpan      // of Run; zero: the job had nothing to apply
 	meter      *ChunkMeter   // nil: not measured
 
 	prove      bool        // record a state proof for the chunk's witness
@@ -101,11 +102,17 @@ type Job struct {
 // Run applies the chunk. The caller must call Run once, on any goroutine. FinishImport returns the
 // error of the job. A panic of the job becomes such an error too.
 func (j *Job) Run() {
-	if j.notHeld() || j.runOptimistic() {
+	if j.notHeld() {
 		return
 	}
 	began := time.Now()
+	defer func() { j.ran = timeSpan{began, time.Now()} }()
+	if j.runOptimistic() {
+		return
+	}
+	began = time.Now()
 	defer func() { j.took = time.Since(began) }()
+	j.input.Clock = stopwatch(began)
 	if j.executed != nil {
 		j.err = Catch(j.applyExecuted)
 		return

@@ -89,8 +89,22 @@ func (j *OptimisticJob) Canceled() bool { return j.canceled.Load() }
 // Ended reports that a call of Run has returned. The caller calls Ended once for each job.
 func (j *OptimisticJob) Ended() {
 	j.ended = true
-	j.of.running--
+	if j.of.running--; j.of.running == 0 {
+		j.of.measure()
+	}
 	j.of.release()
+}
+
+// measure measures how long the jobs took together, unless one of them was cancelled.
+func (o *OptimisticApply) measure() {
+	var all timeSpan
+	for _, j := range o.jobs {
+		if j.Canceled() {
+			return
+		}
+		all.add(j.job)
+	}
+	o.e.times.Applied.appliedAll(optimisticBlock, all)
 }
 
 // Block returns the height of the block and the hash of its parent.

@@ -124,6 +124,20 @@ func TestOptimisticBlockGivesResultsOfItsBlock(t *testing.T) {
 			if u := ahead.hits(); u.Hits == 0 || u.Misses != 0 {
 				t.Errorf("%+v", u)
 			}
+			// the jobs of a block are measured together, and those of an optimistic block if all were applied
+			for name, x := range map[string]struct {
+				n          *node
+				kind       blockType
+				some, each bool
+			}{
+				"blocks": {plain, normalBlock, true, true}, "blocks after optimistic ones": {ahead, normalBlock, true, true},
+				"optimistic blocks": {ahead, optimisticBlock, true, false}, "no optimistic blocks": {plain, optimisticBlock, false, false},
+			} {
+				got := x.n.times.Applied.set.Count(applyAllTime, blockTypeLabels[x.kind])
+				if got > 14 || got > 0 != x.some || x.each && got != 14 {
+					t.Errorf("%s: the time of %d of 14 was measured", name, got)
+				}
+			}
 			if u := plain.hits(); u.Hits != 0 || u.Misses == 0 {
 				t.Errorf("without optimistic blocks %+v", u)
 			}

@@ -159,8 +159,10 @@ func histogramAt(p *atomic.Pointer[Histogram], bounds []float64) *Histogram {
 // measure adds an imported block to the histograms. Not safe for concurrent use.
 func (t *Times) measure(p *BlockImport) {
 	histogramAt(&t.Blocks, blockBounds).add(time.Since(p.began).Seconds())
+	var all timeSpan
 	for i := range p.jobs {
 		j := &p.jobs[i]
+		all.add(j)
 		if j.result == nil {
 			continue
 		}
@@ -171,6 +173,7 @@ func (t *Times) measure(p *BlockImport) {
 			t.gas(j.ID).add(float64(burnt) / teragas)
 		}
 	}
+	t.Applied.appliedAll(normalBlock, all)
 }
 
 func (t *Times) gas(id primitives.ShardID) *Histogram {

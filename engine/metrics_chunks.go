@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -57,6 +59,38 @@ var (
 		apply.StageYieldTimeouts: {Name: "near_yield_timeouts_processed_total", Kind: metrics.Counter, Labels: meterShard,
 			Help: "The number of yield timeouts processed since starting this node"},
 	}
+	receiptTime = [apply.NumStages]*metrics.Family{ // StageTransactions has none
+		apply.StageLocal: {Name: "near_local_receipt_processing_seconds_total", Kind: metrics.Counter, Labels: meterShard,
+			Per: 1e9, Help: "Time taken to apply local receipts since starting this node"},
+		apply.StageDelayed: {Name: "near_delayed_receipt_processing_seconds_total", Kind: metrics.Counter, Labels: meterShard,
+			Per: 1e9, Help: "Time taken to apply delayed receipts since starting this node"},
+		apply.StageIncoming: {Name: "near_incoming_receipt_processing_seconds_total", Kind: metrics.Counter, Labels: meterShard,
+			Per: 1e9, Help: "Time taken to apply incoming receipts since starting this node"},
+		apply.StageYieldTimeouts: {Name: "near_yield_timeouts_processing_seconds_total", Kind: metrics.Counter, Labels: meterShard,
+			Per: 1e9, Help: "Time taken to trigger timed-out yields since starting this node"},
+	}
+	callsProcessed = &metrics.Family{Name: "near_function_call_processed", Kind: metrics.Counter, Labels: []string{"result"},
+		Help: "Contract calls executed since starting this node, by result: ok, or the kind of error"}
+	callErrors = callFailures("near_function_call_processed_function_call_errors", "with an error")
+	// callErrorsOf are the metrics of each error. Link, loading and unknown errors have no kinds.
+	callErrorsOf = map[string]*metrics.Family{
+		"CompilationError":   callFailures("near_function_call_processed_compilation_errors", "of code that does not compile"),
+		"MethodResolveError": callFailures("near_function_call_processed_method_resolve_errors", "of a method that cannot be called"),
+		"WasmTrap":           callFailures("near_function_call_processed_wasm_trap_errors", "that trapped"),
+		"HostError":          callFailures("near_function_call_processed_host_errors", "that a host function ended"),
+		"LinkError": {Name: "near_function_call_processed_link_errors", Kind: metrics.Counter,
+			Help: "Contract calls of code that does not link, since starting this node"},
+		"LoadingError": {Name: "near_function_call_processed_loading_errors", Kind: metrics.Counter,
+			Help: "Contract calls of code that is too large to load, since starting this node"},
+		"WasmUnknownError": {Name: "near_function_call_processed_wasm_unknown_errors", Kind: metrics.Counter,
+			Help: "Contract calls that failed for an unknown reason of the VM, since starting this node"},
+	}
+	limitedBy = &metrics.Family{Name: "near_chunk_receipts_limited_by", Kind: metrics.Counter,
+		Labels: []string{"shard_id", "limited_by"},
+		Help:   "Applied chunks, by the limit that they reached and after which they delayed receipts"}
+	applyAllTime = &metrics.Family{Name: "near_apply_all_chunks_time", Kind: metrics.Histogram, Labels: []string{"block_type"},
+		Per: 1e9, Bounds: blockBounds,
+		Help: "Time from the start of the first chunk of a block to the end of the last one"}
 	outgoingReceipts = &metrics.Family{Name: "near_outgoing_receipts_generated_total", Kind: metrics.Counter,
 		Labels: []string{"sender_shard_id", "receiver_shard_id"},
 		Help:   "Number of outgoing receipts generated since starting this node"}
@@ -89,6 +123,11 @@ func chunkGas(name, help string, bounds []float64) *metrics.Family {
 	return &metrics.Family{Name: name, Kind: metrics.Histogram, Labels: meterShard, Per: teragas, Bounds: bounds, Help: help}
 }
 
+func callFailures(name, what string) *metrics.Family {
+	return &metrics.Family{Name: name, Kind: metrics.Counter, Labels: []string{"error_type"},
+		Help: "Contract calls " + what + ", by kind, since starting this node"}
+}
+
 // actionLabels are nearcore's labels of the actions.
 var actionLabels = [primitives.NumActionTags]string{
 	primitives.TagCreateAccount: "CreateAccount", primitives.TagDeployContract: "DeployContract",
@@ -118,6 +157,8 @@ type ChunkMeter struct {
 	once sync.Once // sets the fields below
 
 	transactions *metrics.Series
+	callsDone    *metrics.Series
+	applyAll     [blockTypes]*metrics.Series
 	actions      [primitives.NumActionTags]*metrics.Series
 
 	mu     sync.Mutex
@@ -129,9 +170,10 @@ type shardMeter struct {
 	label         string
 	applying      [applyReasons]*metrics.Series
 	tgas, compute *metrics.Series
-	stages        [apply.NumStages]struct{ tgas, compute, receipts *metrics.Series }
+	stages        [apply.NumStages]struct{ tgas, compute, receipts, time *metrics.Series }
 	size, bound   *metrics.Series
 	ratio         *metrics.Series
+	unlimited     *metrics.Series
 	coding        *metrics.Series
 	produced      *metrics.Series
 	to            map[primitives.ShardID]*metrics.Series // receipts by receiving shard; under ChunkMeter.mu
@@ -141,6 +183,10 @@ type shardMeter struct {
 func (m *ChunkMeter) init() {
 	m.once.Do(func() {
 		m.transactions = m.set.Series(transactionsApplied)
+		m.callsDone = m.set.Series(callsProcessed, "ok")
+		for kind, label := range blockTypeLabels {
+			m.applyAll[kind] = m.set.Series(applyAllTime, label)
+		}
 		for tag, label := range actionLabels {
 			m.actions[tag] = m.set.Series(actionsCalled, label)
 		}
@@ -158,7 +204,8 @@ func (m *ChunkMeter) shard(id primitives.ShardID) *shardMeter {
 	s := &shardMeter{
 		label: label, tgas: of(chunkTgas), compute: of(chunkCompute), size: of(recordedSize), bound: of(recordedBound),
 		ratio: of(recordedRatio), coding: of(codingTime), produced: of(chunkTransactions),
-		to: map[primitives.ShardID]*metrics.Series{},
+		unlimited: m.set.Series(limitedBy, label, "unlimited"),
+		to:        map[primitives.ShardID]*metrics.Series{},
 	}
 	for reason, name := range applyReasonLabels {
 		s.applying[reason] = m.set.Series(applyingTime, name, label)
@@ -167,7 +214,7 @@ func (m *ChunkMeter) shard(id primitives.ShardID) *shardMeter {
 		x := &s.stages[stage]
 		x.tgas, x.compute = of(stageTgas[stage]), of(stageCompute[stage])
 		if f := receiptsProcessed[stage]; f != nil {
-			x.receipts = of(f)
+			x.receipts, x.time = of(f), of(receiptTime[stage])
 		}
 	}
 	m.shards[id] = s
@@ -217,6 +264,16 @@ func (m *ChunkMeter) applied(why applyReason, in *apply.Input, r *apply.Result, 
 		use := &r.Stats.Stages[stage]
 		s.stages[stage].tgas.Add(int64(use.Gas))
 		s.stages[stage].compute.Add(int64(use.Compute))
+		s.stages[stage].time.Add(use.Nanoseconds)
+	}
+	m.called(&r.Stats)
+	switch {
+	case r.Stats.LimitedByGas:
+		m.set.Add(limitedBy, 1, s.label, "compute_limit")
+	case r.Stats.LimitedByProof:
+		m.set.Add(limitedBy, 1, s.label, "storage_proof_size_limit")
+	default:
+		s.unlimited.Add(1)
 	}
 	s.stages[apply.StageLocal].receipts.Add(int64(r.Stats.Local))
 	s.stages[apply.StageDelayed].receipts.Add(int64(r.Stats.Delayed))
@@ -227,6 +284,63 @@ func (m *ChunkMeter) applied(why applyReason, in *apply.Input, r *apply.Result, 
 	s.bound.Add(bound)
 	s.ratio.Add(bound * 1e6 / max(size, 1))
 }
+
+// called counts the contract calls of a chunk. Failed ones are looked up by their labels.
+func (m *ChunkMeter) called(s *apply.Stats) {
+	m.callsDone.Add(int64(s.CallsDone))
+	for f, n := range s.CallFailures {
+		m.set.Add(callsProcessed, int64(n), f.Error)
+		m.set.Add(callErrors, int64(n), f.Error)
+		if of := callErrorsOf[f.Error]; of.Labels == nil {
+			m.set.Add(of, int64(n))
+		} else {
+			m.set.Add(of, int64(n), f.Kind)
+		}
+	}
+}
+
+// blockType is what a block's chunks are applied for (nearcore core/primitives/src/optimistic_block.rs
+// BlockToApply).
+type blockType byte
+
+const (
+	normalBlock blockType = iota
+	optimisticBlock
+	blockTypes
+)
+
+var blockTypeLabels = [blockTypes]string{normalBlock: "Normal", optimisticBlock: "Optimistic"}
+
+// timeSpan is when the first of some jobs began and the last one ended.
+type timeSpan struct{ began, ended time.Time }
+
+// add extends the span by a job that has run. A job that applied nothing has no span.
+func (s *timeSpan) add(j *Job) {
+	if j.ran.began.IsZero() {
+		return
+	}
+	if s.began.IsZero() || j.ran.began.Before(s.began) {
+		s.began = j.ran.began
+	}
+	if j.ran.ended.After(s.ended) {
+		s.ended = j.ran.ended
+	}
+}
+
+// appliedAll measures the jobs of a block.
+func (m *ChunkMeter) appliedAll(kind blockType, s timeSpan) {
+	if s.began.IsZero() {
+		return
+	}
+	m.init()
+	m.applyAll[kind].Add(int64(s.ended.Sub(s.began)))
+}
+
+// stopwatch is an apply.Clock that counts from a time.
+type stopwatch time.Time
+
+// Elapsed returns the ns since s.
+func (s stopwatch) Elapsed() int64 { return int64(time.Since(time.Time(s))) }
 
 // validate is chain.ValidateChunk, of which it measures the check of the coding.
 func (m *ChunkMeter) validate(c *primitives.Chunk, extra *chain.ChunkExtra, outgoing []*primitives.Receipt,
@@ -255,9 +369,14 @@ func (m *ChunkMeter) AppendText(b []byte) []byte {
 	for stage := range stageTgas {
 		list = append(list, stageTgas[stage], stageCompute[stage])
 		if f := receiptsProcessed[stage]; f != nil {
-			list = append(list, f)
+			list = append(list, f, receiptTime[stage])
 		}
 	}
+	list = append(list, callsProcessed, callErrors)
+	for _, name := range slices.Sorted(maps.Keys(callErrorsOf)) {
+		list = append(list, callErrorsOf[name])
+	}
+	list = append(list, limitedBy, applyAllTime)
 	return m.set.AppendText(b, append(list, outgoingReceipts, recordedSize, recordedBound, recordedRatio, applyingTime, codingTime,
 		chunkTransactions)...)
 }

@@ -427,6 +427,7 @@ func (v *WitnessChecker) layoutAfter(at *BlockNode) (primitives.ShardLayout, err
 // applyOnProof applies one shard of a block to a state proof.
 func (v *WitnessChecker) applyOnProof(in *apply.Input) (r *apply.Result, err error) {
 	began := time.Now()
+	in.Clock = stopwatch(began)
 	err = Catch(func() (err error) {
 		if r, err = apply.Apply(in); err == nil {
 			v.meter.applied(validateChunk, in, r, time.Since(began))

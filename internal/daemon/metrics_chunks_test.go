@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -117,6 +118,77 @@ func TestAppliedChunksAreMeasured(t *testing.T) {
 	}
 	if used, _ := m.Sum("near_gas_used"); total <= 0 || total-stages > 1e-6 || stages-total > 1e-6 || total-used/1e12 > 1e-6 {
 		t.Errorf("chunks burnt %v Tgas, their stages %v, blocks %v gas", total, stages, used)
+	}
+}
+
+// TestContractCallsAreCounted: /metrics has the contract calls by result and the failed ones by error
+// and kind, and the time of each stage that executed receipts.
+func TestContractCallsAreCounted(t *testing.T) {
+	hm := loaded(t, made(t))
+	hm.Config.Production = config.Manual
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, h)
+	key, nonce := h.home.ValidatorKey, primitives.Nonce(0)
+	send := func(to primitives.AccountID, actions ...primitives.Action) {
+		t.Helper()
+		nonce++
+		signed, _ := encode(draft(h, key, nonce, to, actions...), key)
+		if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "NONE"}, new(txStatus)); cause != "" {
+			t.Fatal(cause)
+		}
+	}
+	const gas = 30_000_000_000_000
+	send(key.AccountID, &primitives.DeployContract{Code: contracts.Probe()})
+	mineBy(t, h, `{"blocks":2}`)
+	for _, method := range []string{"noop", "noop", "none", "div0", "spin"} {
+		send(key.AccountID, &primitives.FunctionCall{Method: method, Gas: gas})
+	}
+	send("near", &primitives.FunctionCall{Method: "noop", Gas: gas}) // has no contract
+	mineBy(t, h, `{"blocks":4}`)
+	m := scrape(t, h)
+	for _, c := range []struct {
+		name, label string
+		want        map[string]float64
+	}{
+		{"near_function_call_processed", "result", map[string]float64{
+			"ok": 2, "MethodResolveError": 1, "WasmTrap": 1, "HostError": 1, "CompilationError": 1}},
+		{"near_function_call_processed_function_call_errors", "error_type", map[string]float64{
+			"MethodResolveError": 1, "WasmTrap": 1, "HostError": 1, "CompilationError": 1}},
+		{"near_function_call_processed_method_resolve_errors", "error_type", map[string]float64{"MethodNotFound": 1}},
+		{"near_function_call_processed_wasm_trap_errors", "error_type", map[string]float64{"IllegalArithmetic": 1}},
+		{"near_function_call_processed_host_errors", "error_type", map[string]float64{"GasExceeded": 1}},
+		{"near_function_call_processed_compilation_errors", "error_type", map[string]float64{"CodeDoesNotExist": 1}},
+	} {
+		got := map[string]float64{}
+		for _, s := range m.Samples[c.name] {
+			got[s.Labels[c.label]] += s.Value
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	wantSums(t, m, map[string]float64{"near_function_call_processed_link_errors": 0, "near_function_call_processed_loading_errors": 0,
+		"near_function_call_processed_wasm_unknown_errors": 0})
+	for _, name := range []string{"local", "incoming"} {
+		if v, ok := m.Sum("near_" + name + "_receipt_processing_seconds_total"); !ok || v <= 0 {
+			t.Errorf("%s receipts took %v s", name, v)
+		}
+	}
+	for _, name := range []string{"near_delayed_receipt_processing_seconds_total", "near_yield_timeouts_processing_seconds_total"} {
+		if _, ok := m.Sum(name); !ok {
+			t.Errorf("no %s", name)
+		}
+	}
+	chunks, _ := m.Sum("near_chunk_tgas_count")
+	if n := valueOf(m, "near_chunk_receipts_limited_by", "limited_by", "unlimited"); n != chunks || n < 1 {
+		t.Errorf("%v of %v chunks reached no limit", n, chunks)
+	}
+	blocks, _ := m.Sum("near_block_processing_time_count")
+	if n := valueOf(m, "near_apply_all_chunks_time_count", "block_type", "Normal"); n != blocks || n < 1 {
+		t.Errorf("the chunks of %v of %v blocks were timed", n, blocks)
 	}
 }
 

@@ -40,8 +40,10 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	r.Logs = append(r.Logs, out.Logs...)
 	r.Profile = MergeProfiles(r.Profile, out.Profile)
 	if out.Err != nil {
+		r.CallFailure = out.failure()
 		return &failure{Tag: primitives.ActionFunctionCallError, FunctionCall: out.Err}, nil
 	}
+	r.CallsDone++
 	from := len(r.NewReceipts)
 	if err := ext.finish(x); err != nil {
 		return nil, err

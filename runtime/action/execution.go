@@ -28,6 +28,10 @@ type Result struct {
 	// Begun counts the actions that passed the checks of account and permission, by tag. A receipt has
 	// at most 100 actions (parameters.Limits.MaxActionsPerReceipt).
 	Begun [primitives.NumActionTags]uint8
+	// CallsDone is the number of contract calls that succeeded, and CallFailure why one failed. At most
+	// one fails, because a failure ends the receipt.
+	CallsDone   uint8
+	CallFailure CallFailure
 }
 
 // Fail makes the result a failure. Fail drops the effects of the receipt and keeps the receipt's

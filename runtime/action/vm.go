@@ -90,8 +90,9 @@ type CallOutcome struct {
 	// Cause is the VM's own error behind Err; Err has only the text that the chain stores. nil:
 	// none.
 	Cause        error
-	OutOfGas     bool   // true: Err means that the call exceeded its gas limit
-	Return       Return // result of the call; Return.Receipt is an index in this call's receipts
+	Failure      CallFailure // the variant behind Err if Err is a CallExecution, which states only a text
+	OutOfGas     bool        // true: Err means that the call exceeded its gas limit
+	Return       Return      // result of the call; Return.Receipt is an index in this call's receipts
 	Balance      primitives.Balance
 	StorageUsage uint64
 	GasBurnt     primitives.Gas
@@ -100,6 +101,33 @@ type CallOutcome struct {
 	Logs         []string
 	Profile      []primitives.CostEntry // nonzero costs, sorted by category and cost
 	Subsidized   primitives.Balance     // 1 yoctoNEAR deposits that the contract could not pay
+}
+
+// CallFailure names why a call failed, by the variants of nearcore's VM errors (nearcore
+// runtime/near-vm-runner/src/logic/errors.rs FunctionCallError): Error is the variant, Kind the variant
+// of the error in it; "" if it has none. The zero value means no failure. For metrics only; there are
+// about 70 values.
+type CallFailure struct{ Error, Kind string }
+
+// failure returns why the call failed.
+func (o *CallOutcome) failure() CallFailure {
+	switch e := o.Err; {
+	case e == nil:
+		return CallFailure{}
+	case e.Tag == primitives.CallCompilation:
+		return CallFailure{e.Tag.String(), compilationKinds[e.Compilation.Tag]}
+	case e.Tag == primitives.CallMethodResolve:
+		return CallFailure{e.Tag.String(), e.Method.String()}
+	case o.Failure != CallFailure{}:
+		return o.Failure
+	}
+	return CallFailure{Error: primitives.CallWasmUnknown.String()}
+}
+
+// compilationKinds are nearcore's names. The VM is wasmtime; the chain stores another name (primitives).
+var compilationKinds = [...]string{
+	primitives.CompilationCodeDoesNotExist: "CodeDoesNotExist", primitives.CompilationPrepare: "PrepareError",
+	primitives.CompilationWasm: "WasmtimeCompileError",
 }
 
 // Unchanged returns the outcome of a call that does nothing and burns nothing. The deposit goes to

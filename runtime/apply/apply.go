@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/congestion"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
@@ -80,6 +81,7 @@ func Apply(in *Input) (*Result, error) {
 		in: in, cfg: cfg, res: new(Result), limit: parameters.Compute(in.GasLimit), window: in.window.orDefault(),
 		u: state.NewRecorded(in.Trie, in.Recording, cfg.Witness.MainStorageProofSizeSoftLimit),
 	}
+	c.ended.Nanoseconds = in.elapsed()
 	c.u.Grow(2*len(in.Transactions) + len(in.Incoming))
 	if err := c.proposeSplit(); err != nil {
 		return nil, err
@@ -168,8 +170,30 @@ func (c *chunk) count(gas primitives.Gas, compute parameters.Compute) error {
 
 // endStage records what the chunk has burnt and used since the end of the stage before.
 func (c *chunk) endStage(s Stage) {
-	c.res.Stats.Stages[s] = StageUse{c.gas - c.ended.Gas, c.compute - c.ended.Compute}
-	c.ended = StageUse{c.gas, c.compute}
+	now := StageUse{c.gas, c.compute, c.in.elapsed()}
+	was := &c.ended
+	c.res.Stats.Stages[s] = StageUse{now.Gas - was.Gas, now.Compute - was.Compute, now.Nanoseconds - was.Nanoseconds}
+	c.ended = now
+}
+
+// elapsed returns the time of the input's clock, 0 without a clock.
+func (in *Input) elapsed() int64 {
+	if in.Clock == nil {
+		return 0
+	}
+	return in.Clock.Elapsed()
+}
+
+// countCalls counts the contract calls of an executed receipt.
+func (s *Stats) countCalls(out *executed) {
+	s.CallsDone += uint64(out.callsDone)
+	if out.failure == (action.CallFailure{}) {
+		return
+	}
+	if s.CallFailures == nil {
+		s.CallFailures = map[action.CallFailure]uint64{}
+	}
+	s.CallFailures[out.failure]++
 }
 
 // full returns whether the chunk's limits do not allow another receipt to start.
@@ -266,6 +290,7 @@ func (c *chunk) settle(ran *primitives.Receipt, out *executed) error {
 	for tag, n := range out.begun {
 		c.res.Stats.Begun[tag] += uint64(n)
 	}
+	c.res.Stats.countCalls(out)
 	c.instant = append(c.instant, out.instant...)
 	for _, r := range out.sends {
 		var err error

@@ -60,7 +60,15 @@ type Input struct {
 	// Canceled ends Apply with ErrCanceled before the next receipt, once it is true. It never
 	// changes a result. nil: Apply is never cancelled.
 	Canceled *atomic.Bool
-	window   windowSizes
+	// Clock measures the stages. It never changes a result. nil: the times of the stages are 0.
+	Clock  Clock
+	window windowSizes
+}
+
+// Clock measures time for metrics.
+type Clock interface {
+	// Elapsed returns the ns since a fixed moment. It never decreases. Only the goroutine of Apply calls it.
+	Elapsed() int64
 }
 
 // ShardCongestion is a shard's congestion info and the number of chunks that the shard has missed:
@@ -188,10 +196,11 @@ const (
 	NumStages
 )
 
-// StageUse is what one stage of a chunk burnt and used.
+// StageUse is what one stage of a chunk burnt and used, and how long it took.
 type StageUse struct {
-	Gas     primitives.Gas
-	Compute parameters.Compute
+	Gas         primitives.Gas
+	Compute     parameters.Compute
+	Nanoseconds int64 // by Input.Clock
 }
 
 // Stats are counts for metrics. No rule depends on Stats.
@@ -201,6 +210,8 @@ type Stats struct {
 	Transactions   int                              // number of transactions that have an outcome
 	Failed         int                              // number of transactions that have an outcome but no receipt
 	Begun          [primitives.NumActionTags]uint64 // number of actions that passed the checks of account and permission
+	CallsDone      uint64                           // number of contract calls that succeeded
+	CallFailures   map[action.CallFailure]uint64    // number of contract calls that failed; nil: none
 	Local          int                              // number of local receipts that were executed or stored
 	Delayed        int                              // number of receipts from the delayed queue that were executed or stored
 	Incoming       int                              // number of incoming receipts that were executed or stored

@@ -22,6 +22,7 @@ type net struct {
 	price  primitives.Balance
 	limit  primitives.Gas
 	par    Par
+	clock  Clock
 	vm     action.VM
 	shards []netShard // by index
 	nonces map[string]primitives.Nonce
@@ -94,7 +95,7 @@ func (n *net) input(i int, txs []*primitives.SignedTransaction) *Input {
 	s, ids := &n.shards[i], n.layout.ShardIDs()
 	prev := primitives.HashBytes(borsh.AppendUint64(nil, uint64(n.height-1)))
 	in := &Input{
-		Trie: s.trie, Layout: n.layout, NewChunk: !s.missing, GasLimit: n.limit, Par: n.par,
+		Trie: s.trie, Layout: n.layout, NewChunk: !s.missing, GasLimit: n.limit, Par: n.par, Clock: n.clock,
 		Block: action.Block{
 			Config: n.cfg, ChainID: "test-chain", ShardID: ids[i], Height: n.height, PrevHash: prev, GasPrice: n.price,
 			MinimumStake: primitives.NEAR(10), RandomValue: prev, VM: n.vm,

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
 )
 
 // TestStagesAddUpToChunk: the gas and compute of the stages are those of the chunk, each in the stage
@@ -17,6 +18,7 @@ func TestStagesAddUpToChunk(t *testing.T) {
 	n.give(bobsReceipts(n, 4)...)
 	// the transactions burn about twice a transfer, the local receipt one, so two of four receipts run
 	n.limit = 5*cost - 1
+	n.clock = new(ticks)
 	first := n.step(local, remote, poor)[0]
 	second := n.step()[0]
 	for i, r := range []*Result{first, second} {
@@ -44,7 +46,58 @@ func TestStagesAddUpToChunk(t *testing.T) {
 	if n := s.Begun[primitives.TagTransfer]; n != 3 {
 		t.Errorf("%d transfers began, want 3", n)
 	}
+	for stage, use := range s.Stages { // the clock advances by 1 whenever it is read: at the beginning and after each stage
+		if use.Nanoseconds != 1 {
+			t.Errorf("stage %d took %d ns by the clock, want 1", stage, use.Nanoseconds)
+		}
+	}
 	if d := &second.Stats; d.Delayed != 2 || d.Stages[StageDelayed].Gas != 2*cost {
 		t.Errorf("%d delayed receipts burnt %d gas, want 2 and %d", d.Delayed, d.Stages[StageDelayed].Gas, 2*cost)
 	}
+}
+
+// ticks is a Clock that advances by 1 ns whenever it is read.
+type ticks struct{ n int64 }
+
+func (c *ticks) Elapsed() int64 { c.n++; return c.n }
+
+// TestCallsAreCountedByResult: each contract call of an executed receipt counts, under the names of
+// nearcore's errors if it failed, whether receipts run one by one or in parallel.
+func TestCallsAreCountedByResult(t *testing.T) {
+	spin := action.CallFailure{Error: "HostError", Kind: "GasExceeded"}
+	empty := action.CallFailure{Error: "CompilationError", Kind: "CodeDoesNotExist"}
+	for name, par := range map[string]Par{"one by one": nil, "in parallel": func(n int, do func(int)) {
+		for i := range n {
+			do(i)
+		}
+	}} {
+		t.Run(name, func(t *testing.T) {
+			n := newPair(t)
+			n.par, n.vm = par, namedVM{"spin": spin}
+			call := func(method string) primitives.Action {
+				return &primitives.FunctionCall{Method: method, Gas: 1_000_000_000_000}
+			}
+			code := &primitives.DeployContract{Code: []byte("code")}
+			n.step(n.tx(alice, alice, code))
+			s := n.step(n.tx(alice, alice, call("a"), call("b"), call("spin"), call("c")), n.tx(alice, alice, call("d")),
+				n.tx(bob, bob, call("a")))[0].Stats
+			if s.CallsDone != 3 || len(s.CallFailures) != 2 || s.CallFailures[spin] != 1 || s.CallFailures[empty] != 1 {
+				t.Errorf("%d calls succeeded, failures %v, want 3, one of %v and one of %v", s.CallsDone, s.CallFailures, spin, empty)
+			}
+			if s := n.step()[0].Stats; s.CallsDone != 0 || s.CallFailures != nil {
+				t.Errorf("a chunk without calls has %d and %v", s.CallsDone, s.CallFailures)
+			}
+		})
+	}
+}
+
+// namedVM is a VM in which calls of the listed methods fail.
+type namedVM map[string]action.CallFailure
+
+func (vm namedVM) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
+	out := c.Unchanged()
+	if out.Failure = vm[c.Method]; out.Failure.Error != "" {
+		out.Err = &primitives.FunctionCallError{Tag: primitives.CallExecution, Message: "text"}
+	}
+	return out, nil
 }

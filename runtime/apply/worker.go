@@ -32,6 +32,8 @@ type executed struct {
 	proposals []primitives.ValidatorStake
 	compute   parameters.Compute // compute used by work that has no outcome
 	begun     [primitives.NumActionTags]uint8
+	callsDone uint8
+	failure   action.CallFailure
 }
 
 // reset clears the result of the last receipt and keeps its memory.
@@ -277,6 +279,7 @@ func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) 
 	}
 	out := &w.out
 	out.proposals, out.begun = res.Proposals, res.Begun
+	out.callsDone, out.failure = res.CallsDone, res.CallFailure
 	tokens, ok := s.TokensBurnt.Add(res.TokensBurnt)
 	if !ok {
 		return primitives.ErrOverflow

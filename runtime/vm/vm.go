@@ -222,7 +222,11 @@ func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
 		return action.CallOutcome{}, err
 	}
 	defer entry.Release()
-	return v.runModule(c, x, entry.Value, nil)
+	out, err := v.runModule(c, x, entry.Value, nil)
+	if out.Err != nil && out.Err.Tag == primitives.CallExecution {
+		out.Failure = logic.ExecutionFailure(out.Err, out.Cause)
+	}
+	return out, err
 }
 
 // runModule runs a call of module m. w, if not nil, observes the call.

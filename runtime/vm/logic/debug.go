@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
 )
 
 // debugNames has, for each kind, the kind's name and the names of the kind's fields, in the order
@@ -83,18 +84,33 @@ func (e *HostError) Debug() string {
 // which the RPC method query shows. why is the error that the chain stores; why has the tag
 // CallExecution and only a text. cause is CallOutcome.Cause.
 func DebugExecution(why *primitives.FunctionCallError, cause error) string {
+	f := ExecutionFailure(why, cause)
 	if host, ok := cause.(*HostError); ok {
-		return "HostError(" + host.Debug() + ")"
+		return f.Error + "(" + host.Debug() + ")"
 	}
-	for _, kind := range []string{"Link", "Loading"} {
-		if text, ok := strings.CutPrefix(why.Message, kind+" Error: "); ok {
-			return kind + "Error { msg: " + primitives.RustDebug(text) + " }"
-		}
+	if f.Kind != "" {
+		return f.Error + "(" + f.Kind + ")"
+	}
+	text := strings.TrimPrefix(strings.TrimPrefix(why.Message, linkText), loadingText)
+	return f.Error + " { msg: " + primitives.RustDebug(text) + " }"
+}
+
+// ExecutionFailure names the reason of a failed call. why is the error that the chain stores; why has
+// the tag CallExecution and only a text. cause is CallOutcome.Cause.
+func ExecutionFailure(why *primitives.FunctionCallError, cause error) action.CallFailure {
+	if host, ok := cause.(*HostError); ok {
+		return action.CallFailure{Error: primitives.CallHost.String(), Kind: debugNames[host.Kind].name}
+	}
+	switch {
+	case strings.HasPrefix(why.Message, linkText):
+		return action.CallFailure{Error: primitives.CallLink.String()}
+	case strings.HasPrefix(why.Message, loadingText):
+		return action.CallFailure{Error: "LoadingError"}
 	}
 	for trap, text := range trapTexts {
 		if why.Message == trapText+text {
-			return "WasmTrap(" + primitives.WasmTrap(trap).String() + ")"
+			return action.CallFailure{Error: primitives.CallWasmTrap.String(), Kind: primitives.WasmTrap(trap).String()}
 		}
 	}
-	return "WasmUnknownError { msg: " + primitives.RustDebug(why.Message) + " }"
+	return action.CallFailure{Error: primitives.CallWasmUnknown.String()}
 }

@@ -36,9 +36,10 @@ func TestErrorsArePrintedLikeRustDebug(t *testing.T) {
 		}
 	}
 	for want, e := range map[string]*primitives.FunctionCallError{
-		`LinkError { msg: "none" }`:     LinkError("none"),
-		`LoadingError { msg: "large" }`: LoadingError("large"),
-		"WasmTrap(IllegalArithmetic)":   TrapError(primitives.TrapIllegalArithmetic),
+		`WasmUnknownError { msg: "other" }`: execution("other"),
+		`LinkError { msg: "none" }`:         LinkError("none"),
+		`LoadingError { msg: "large" }`:     LoadingError("large"),
+		"WasmTrap(IllegalArithmetic)":       TrapError(primitives.TrapIllegalArithmetic),
 	} {
 		if got := DebugExecution(e, nil); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -187,8 +187,12 @@ func limitError(k HostErrorKind, value, limit uint64) error {
 	return &HostError{Kind: k, A: value, B: limit}
 }
 
-// trapText is the prefix of a trap's text.
-const trapText = "WebAssembly trap: "
+// Prefixes of the texts of traps, link errors and loading errors.
+const (
+	trapText    = "WebAssembly trap: "
+	linkText    = "Link Error: "
+	loadingText = "Loading Error: "
+)
 
 // trapTexts are nearcore's texts of traps (errors.rs:474).
 var trapTexts = [...]string{
@@ -216,11 +220,11 @@ func TrapError(t primitives.WasmTrap) *primitives.FunctionCallError {
 }
 
 // LinkError returns the error of a module with an import that does not exist.
-func LinkError(text string) *primitives.FunctionCallError { return execution("Link Error: " + text) }
+func LinkError(text string) *primitives.FunctionCallError { return execution(linkText + text) }
 
 // LoadingError returns the error of a module that compiles but is too large to run.
 func LoadingError(text string) *primitives.FunctionCallError {
-	return execution("Loading Error: " + text)
+	return execution(loadingText + text)
 }
 
 func execution(text string) *primitives.FunctionCallError {
