@@ -291,7 +291,7 @@ func complaints(log string) (out []string) {
 		}
 		low := strings.ToLower(strings.ReplaceAll(line, "banned=0", ""))
 		for _, word := range []string{"banning", "ban_reason", "baned", "banned", "invalid signature", "invalidsignature", "abusive", "invalid edge", "bad block",
-			"failed to decode", "malformed", "dropping handshake", "genesis mismatch", "panicked", "received invalid", "disallowed"} {
+			"failed to decode", "malformed", "dropping handshake", "genesis mismatch", "panicked", "received invalid", "disallowed", "malicious", "double sign"} {
 			if strings.Contains(low, word) {
 				out = append(out, strings.TrimSpace(line))
 				break

@@ -22,8 +22,10 @@ import (
 type tierTap struct {
 	mu        sync.Mutex
 	nodes     map[primitives.PublicKey]int
-	open      map[[2]int]int    // tier-1 connections by their nodes, the lower one first
-	messages  map[tierRoute]int // consensus messages since the last reset
+	open      map[[2]int]int                 // tier-1 connections by their nodes, the lower one first
+	messages  map[tierRoute]int              // consensus messages since the last reset
+	early     map[[2]int]int                 // optimistic blocks by sender and receiver, likewise
+	observe   func(from int, m wire.Message) // called with each message, under mu; nil: none
 	blocks    map[tierAt[primitives.Height]]time.Time
 	parts     map[tierAt[primitives.ChunkKey]]time.Time // first witness part that a node received
 	makers    map[primitives.ChunkKey]int               // nodes that sent witnesses
@@ -62,7 +64,7 @@ func newTierTap(t *testing.T) *tierTap {
 func (v *tierTap) reset() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.messages, v.makers = map[tierRoute]int{}, map[primitives.ChunkKey]int{}
+	v.messages, v.early, v.makers = map[tierRoute]int{}, map[[2]int]int{}, map[primitives.ChunkKey]int{}
 	v.blocks, v.parts = map[tierAt[primitives.Height]]time.Time{}, map[tierAt[primitives.ChunkKey]]time.Time{}
 	v.endorsed = map[tierAt[primitives.ChunkKey]]time.Time{}
 }
@@ -80,7 +82,9 @@ func (v *tierTap) before(t *testing.T, i int, key primitives.PublicKey, at strin
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
+	v.mu.Lock()
 	v.nodes[key] = i
+	v.mu.Unlock()
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -147,6 +151,9 @@ func (v *tierTap) record(c *tapped, side int, now time.Time, m wire.Message) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	from, to := c.ends[side], c.ends[1-side]
+	if v.observe != nil {
+		v.observe(from, m)
+	}
 	switch m := m.(type) {
 	case *wire.Handshake:
 		switch {
@@ -161,6 +168,8 @@ func (v *tierTap) record(c *tapped, side int, now time.Time, m wire.Message) {
 		h := m.Block.Header.Height
 		first(v.blocks, tierAt[primitives.Height]{from, h}, now)
 		first(v.blocks, tierAt[primitives.Height]{to, h}, now)
+	case *wire.OptimisticBlock:
+		v.early[[2]int{from, to}]++
 	case *wire.Routed:
 		if !m.Body.BodyKind().IsT1() || from == to {
 			return
@@ -203,6 +212,56 @@ func (v *tierTap) missing(n int) (pairs []string) {
 	return pairs
 }
 
+// announce puts a proxy before each of the nodes. Their configuration announces the proxies and has
+// them as boot nodes. It returns the proxies' addresses, which contain the nodes' keys.
+func (v *tierTap) announce(t *testing.T, homes []nodeHome) (announced []string) {
+	t.Helper()
+	for i, s := range homes {
+		key := keyOf(t, s.home)
+		announced = append(announced, key.String()+"@"+v.before(t, i, key, s.network))
+	}
+	for i, s := range homes {
+		announce(t, s, announced[i], slices.Delete(slices.Clone(announced), i, i+1))
+	}
+	return announced
+}
+
+// announce makes a node announce the address own, and connect to the nodes boot.
+func announce(t *testing.T, s nodeHome, own string, boot []string) {
+	t.Helper()
+	change(t, filepath.Join(s.home, "config.json"), func(c object) {
+		o := c.at("network")
+		o["public_addrs"], o["boot_nodes"] = []string{own}, strings.Join(boot, ",")
+		o.at("tier1")["connect_interval"] = map[string]any{"secs": 5, "nanos": 0}
+		c.at("consensus")["min_block_production_delay"] = map[string]any{"secs": 0, "nanos": 600_000_000}
+	})
+}
+
+// optimisticUses returns how many chunks a node applied for an optimistic block before their block
+// arrived (hits), and how many not (misses). A neard has the same metrics.
+func (p *process) optimisticUses() (hits, misses float64) {
+	p.t.Helper()
+	figures, _ := p.figures()
+	for name, x := range figures {
+		switch {
+		case strings.HasPrefix(name, "near_apply_chunk_results_cache_hits"):
+			hits += x
+		case strings.HasPrefix(name, "near_apply_chunk_results_cache_misses"):
+			misses += x
+		}
+	}
+	return hits, misses
+}
+
+// median returns the median of times; 0 if there are none.
+func median(of []time.Duration) time.Duration {
+	if len(of) == 0 {
+		return 0
+	}
+	slices.Sort(of)
+	return of[len(of)/2]
+}
+
 // spread describes times: number, median and the ninth tenth.
 func spread(of []time.Duration) string {
 	if len(of) == 0 {
@@ -210,13 +269,14 @@ func spread(of []time.Duration) string {
 	}
 	slices.Sort(of)
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	return fmt.Sprintf("%d, median %.1f ms, 90 %% within %.1f ms", len(of), ms(of[len(of)/2]), ms(of[len(of)*9/10]))
+	return fmt.Sprintf("%d, median %.1f ms, 90 %% within %.1f ms", len(of), ms(median(of)), ms(of[len(of)*9/10]))
 }
 
 // TestMixedValidatorsUseTierOne: two neards and two troupes announce the addresses of proxies. Each
 // pair of them gets a tier-1 connection, and all their consensus messages take these connections.
-// The test logs the times from a block to the endorsement of a chunk on it, for each kind of chunk
-// producer and endorser.
+// Each sends optimistic blocks to the others, and applies chunks for those that it receives. The
+// time from a block to the endorsement of a chunk on it is measured for each kind of chunk producer
+// and endorser. With a troupe its median is at most twice that among neards.
 func TestMixedValidatorsUseTierOne(t *testing.T) {
 	const n, shards, epoch = 4, 4, 100
 	v := newTierTap(t)
@@ -225,19 +285,8 @@ func TestMixedValidatorsUseTierOne(t *testing.T) {
 		b.neards = 0
 	}
 	b.homes = neardNet(t, b.program, n, shards, epoch)
-	announced := make([]string, n)
-	for i, s := range b.homes {
-		key := keyOf(t, s.home)
-		announced[i] = key.String() + "@" + v.before(t, i, key, s.network)
-	}
-	for i, s := range b.homes {
-		change(t, filepath.Join(s.home, "config.json"), func(c object) {
-			o := c.at("network")
-			o["public_addrs"] = []string{announced[i]}
-			o["boot_nodes"] = strings.Join(slices.Delete(slices.Clone(announced), i, i+1), ",")
-			o.at("tier1")["connect_interval"] = map[string]any{"secs": 5, "nanos": 0}
-			c.at("consensus")["min_block_production_delay"] = map[string]any{"secs": 0, "nanos": 600_000_000}
-		})
+	v.announce(t, b.homes)
+	for i := range b.homes {
 		b.start(i)
 	}
 	b.until(3, 3*time.Minute)
@@ -256,6 +305,10 @@ func TestMixedValidatorsUseTierOne(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	group := (&mixed{shards: shards, nodes: b.p[:1]}).load(t, clients, token, stop)
+	hits, misses := make([]float64, n), make([]float64, n)
+	for i, p := range b.p {
+		hits[i], misses[i] = p.optimisticUses()
+	}
 	v.reset()
 	from, blocks := b.highest(), length(t, 200)
 	b.until(from+uint64(blocks), time.Duration(blocks)*4*time.Second+2*time.Minute)
@@ -265,6 +318,13 @@ func TestMixedValidatorsUseTierOne(t *testing.T) {
 		t.Errorf("pairs without a tier-1 connection at the end: %v", lost)
 	}
 	for i, p := range b.p {
+		used, unused := p.optimisticUses()
+		used, unused = used-hits[i], unused-misses[i]
+		t.Logf("%s %d applied %.0f of %.0f chunks for optimistic blocks", b.kind(i), i, used, used+unused)
+		// It makes the optimistic blocks of a quarter of the heights itself.
+		if 2*used < used+unused {
+			t.Errorf("%s %d applied %.0f of %.0f chunks for optimistic blocks, want half of them", b.kind(i), i, used, used+unused)
+		}
 		ways := 0.0
 		figures, _ := p.figures()
 		for name, x := range figures {
@@ -285,8 +345,8 @@ func TestMixedValidatorsUseTierOne(t *testing.T) {
 	v.report(t, b, blocks)
 }
 
-// report requires that each node sent its consensus messages to each other one over tier 1, and
-// logs the times.
+// report requires that each node sent its consensus messages and optimistic blocks to each other
+// one over tier 1, and that endorsements with a troupe take no longer. It logs the times.
 func (v *tierTap) report(t *testing.T, b *mixedCluster, blocks int) {
 	t.Helper()
 	v.mu.Lock()
@@ -297,6 +357,15 @@ func (v *tierTap) report(t *testing.T, b *mixedCluster, blocks int) {
 			if i != k && (one < blocks || two > 0) {
 				t.Errorf("%s %d sent %s %d %d consensus messages over tier 1 and %d over tier 2, want %d or more and 0",
 					b.kind(i), i, b.kind(k), k, one, two, blocks)
+			}
+			if i == k {
+				continue
+			}
+			// A node produces about a quarter of the blocks.
+			early := v.early[[2]int{i, k}]
+			t.Logf("%s %d sent %s %d %d optimistic blocks", b.kind(i), i, b.kind(k), k, early)
+			if early < blocks/12 {
+				t.Errorf("%s %d sent %s %d %d optimistic blocks, want %d or more", b.kind(i), i, b.kind(k), k, early, blocks/12)
 			}
 		}
 	}
@@ -333,6 +402,16 @@ func (v *tierTap) report(t *testing.T, b *mixedCluster, blocks int) {
 			if len(whole[of]) < blocks/4 {
 				t.Errorf("only %d endorsements by a %s of chunks of a %s, want %d or more", len(whole[of]), endorser, maker, blocks/4)
 			}
+		}
+	}
+	if b.neards == 0 {
+		return
+	}
+	most := 2 * median(whole[pair{"neard", "neard"}])
+	for of, times := range whole {
+		if m := median(times); m > most {
+			t.Errorf("a %s endorses chunks of a %s %v after the block (median), want %v or less, twice as long as among neards",
+				of.endorser, of.maker, m, most)
 		}
 	}
 }
