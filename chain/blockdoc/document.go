@@ -2,6 +2,7 @@ package blockdoc
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 
@@ -159,26 +160,39 @@ func (d *Document) more(text json.RawMessage) error {
 // freeValues is the number of values that a text of any size may have.
 const freeValues = 1 << 16
 
-// bounded returns ErrForm if a text is too long, or has so many values for its length that it would take
-// far more memory decoded than as text: more than one for each 8 bytes. The values of blocks take 20
-// bytes or more on average.
+// maxDepth is the maximum number of values that contain each other in a document. Those of nearcore have
+// fewer than 40. The decoder's limit is 10,000 for each text, and a document is read as texts of several
+// sizes.
+const maxDepth = 1000
+
+// bounded returns ErrForm if a text is too long or too deep, or has so many values for its length that it
+// would take far more memory decoded than as text: more than one for each 8 bytes. The values of blocks
+// take 20 bytes or more on average.
 func bounded(text []byte) error {
 	if len(text) > MaxDocument {
 		return formf("%d bytes", len(text))
 	}
-	left := freeValues + len(text)/8
+	left, depth := freeValues+len(text)/8, 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
-		case ',', '[', '{':
-			if left--; left < 0 {
-				return formf("more than %d values in %d bytes", freeValues+len(text)/8, len(text))
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return formf("values in more than %d values", maxDepth)
 			}
+			left--
+		case ']', '}':
+			depth--
+		case ',':
+			left--
 		case '"':
 			for i++; i < len(text) && text[i] != '"'; i++ {
 				if text[i] == '\\' {
 					i++
 				}
 			}
+		}
+		if left < 0 {
+			return formf("more than %d values in %d bytes", freeValues+len(text)/8, len(text))
 		}
 	}
 	return nil
@@ -303,21 +317,48 @@ func (s *Shard) outcome(text json.RawMessage) error {
 
 // AppendJSON appends the document as a StreamerMessage, for Parse. It writes the decoded values anew, so
 // members that Parse does not read do not get in, and each value has one form. State changes are left
-// out, because no hash proves them. Of a document that passes Check, Parse reads the same values again.
-// A document with shards from AddChunk lacks their content.
+// out, because no hash proves them. Of a document that passes Check, Parse reads the same values again, if
+// the text is within its bounds (see Stored). A document with shards from AddChunk lacks their content.
 func (d *Document) AppendJSON(b []byte) []byte {
-	b = view.AppendBlock(append(b, `{"block":`...), d.Author, d.Block)
+	b, _ = d.appendJSON(b, math.MaxInt, func([]byte) error { return nil })
+	return b
+}
+
+// Stored returns the text of AppendJSON, if Parse can read it, else ErrForm. What a feed sends is within
+// the bounds of Parse. But values that no hash covers may be longer when they are written anew, or may have
+// been within the bounds only because of spaces. Stored uses little more memory than MaxDocument.
+func (d *Document) Stored() ([]byte, error) { return d.appendJSON(nil, MaxDocument, bounded) }
+
+// appendJSON is AppendJSON. It calls check with each part that Parse reads as a text of its own, and with
+// the whole. It ends soon after b has become longer than most.
+func (d *Document) appendJSON(b []byte, most int, check func([]byte) error) ([]byte, error) {
+	start := len(b)
+	b = append(b, `{"block":`...)
+	at := len(b)
+	b = view.AppendBlock(b, d.Author, d.Block)
+	if err := check(b[at:]); err != nil {
+		return nil, err
+	}
 	b = append(b, `,"shards":[`...)
 	for i := range d.Shards {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = d.Shards[i].appendJSON(b)
+		at = len(b)
+		b = d.Shards[i].appendJSON(b, most)
+		if err := check(b[at:]); err != nil {
+			return nil, err
+		}
+		if len(b) > most {
+			break
+		}
 	}
-	return append(b, `]}`...)
+	b = append(b, `]}`...)
+	return b, check(b[start:])
 }
 
-func (s *Shard) appendJSON(b []byte) []byte {
+// appendJSON appends a shard. It ends soon after b has become longer than most.
+func (s *Shard) appendJSON(b []byte, most int) []byte {
 	b = strconv.AppendUint(append(b, `{"shard_id":`...), uint64(s.ID), 10)
 	if s.raw.Chunk == nil {
 		b = append(b, `,"chunk":null`...)
@@ -329,6 +370,9 @@ func (s *Shard) appendJSON(b []byte) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
+			if len(b) > most {
+				return b
+			}
 			b = view.AppendSignedTransaction(append(b, `{"transaction":`...), t.SignedTransaction)
 			b = view.AppendOutcomeProof(append(b, `,"outcome":{"execution_outcome":`...), &s.Outcomes[i])
 			b = append(b, `}}`...)
@@ -338,6 +382,9 @@ func (s *Shard) appendJSON(b []byte) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
+			if len(b) > most {
+				return b
+			}
 			b = view.AppendReceipt(b, x.Receipt)
 		}
 		b = append(b, `]}`...)
@@ -346,6 +393,9 @@ func (s *Shard) appendJSON(b []byte) []byte {
 	for i, x := range s.Executed {
 		if i > 0 {
 			b = append(b, ',')
+		}
+		if len(b) > most {
+			return b
 		}
 		b = view.AppendOutcomeProof(append(b, `{"execution_outcome":`...), &s.Outcomes[len(s.Transactions)+i])
 		b = append(view.AppendReceipt(append(b, `,"receipt":`...), x.Receipt), '}')

@@ -1,8 +1,10 @@
 package blockfeed
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -124,4 +126,54 @@ func TestUnprovenShardsAreNamed(t *testing.T) {
 			t.Errorf("block %d: shards %v with %d outcomes, %+v", h, c.unproven, want, c)
 		}
 	}
+}
+
+// TestUnreadableBlockIsNotImported: a block that passes all checks, but could not be read again as it would
+// be stored, is an error of the feed. The import asks for the block again, and goes on when the feed has a
+// block that can be stored.
+func TestUnreadableBlockIsNotImported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(indexEnds)
+		x := newImported(t)
+		begin := []byte(`"Failure":{`)
+		at := x.chain.low - 1
+		for at > x.first && !bytes.Contains(x.raw[at], begin) {
+			at--
+		}
+		many := `{"x":[` + strings.Repeat("0,"+strings.Repeat(" ", 16), 300_000) + `0],`
+		dense := bytes.Replace(x.raw[at], begin, []byte(`"Failure":`+many), 1)
+		if d, err := blockdoc.Parse(dense); err != nil {
+			t.Fatal(err)
+		} else if _, err := d.Check(blockdoc.Known{}); err != nil {
+			t.Fatal(err)
+		}
+		bad := true
+		f := &fake{name: "test", block: func(_ context.Context, h primitives.Height) (*blockdoc.Document, error) {
+			switch {
+			case x.raw[h] == nil:
+				return nil, ErrSkipped
+			case h == at && bad:
+				return blockdoc.Parse(dense)
+			}
+			return blockdoc.Parse(x.raw[h])
+		}}
+		s := x.open(t)
+		m := x.job(s, f)
+		for range 2 {
+			if wait := m.Run(t.Context()); wait < 0 || m.Status().State != ImportAway {
+				t.Fatalf("the feed has a block that cannot be stored: %v, %+v", wait, m.Status())
+			}
+			if low, _, ok := s.Bounds(); !ok || low <= at {
+				t.Fatalf("block %d is stored: %d, %v", at, low, ok)
+			}
+		}
+		bad = false
+		if wait := m.Run(t.Context()); wait >= 0 {
+			t.Errorf("the feed has a true block: %v", wait)
+		}
+		x.complete(t, s, m)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -302,7 +302,7 @@ func (m *Import) store(ctx context.Context, c *HistoryCheck, d *blockdoc.Documen
 	}
 	err = context.Canceled
 	m.pace.do(ctx, func() { err = m.o.Store.Append(d, text, c.unproven...) })
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, blockdoc.ErrForm) { // the latter is an error of the feed
 		return err
 	}
 	now := time.Now()

@@ -339,7 +339,8 @@ func (s *Store) Close() error {
 //
 // unproven are the shards whose outcomes nothing proves. Their ids may be those of transactions and
 // receipts of other blocks. So such an id never replaces a place that is known, and is replaced by a
-// later block that proves it. Errors: storage.ErrOrder: the block is not the next one; ErrFull; ErrClosed.
+// later block that proves it. Errors: storage.ErrOrder: the block is not the next one; ErrFull; ErrClosed;
+// blockdoc.ErrForm: no reader could decode the block. The last one changes nothing.
 func (s *Store) Append(d *blockdoc.Document, progress []byte, unproven ...primitives.ShardID) error {
 	s.writer.Lock()
 	defer s.writer.Unlock()
@@ -355,7 +356,11 @@ func (s *Store) Append(d *blockdoc.Document, progress []byte, unproven ...primit
 	if s.next.Blocks > 0 && (d.Hash != s.next.Below || h.Height >= s.next.Low.Height) {
 		return fmt.Errorf("history: %w: block %d, %v does not follow below block %d", storage.ErrOrder, h.Height, d.Hash, s.next.Low.Height)
 	}
-	rec := s.coder.appendRecord(s.buf[:0], h.Height, d.Hash, d.AppendJSON(nil))
+	text, err := d.Stored()
+	if err != nil {
+		return fmt.Errorf("history: block %d is not stored: %w", h.Height, err)
+	}
+	rec := s.coder.appendRecord(s.buf[:0], h.Height, d.Hash, text)
 	if s.buf = rec; cap(rec) > groupBytes {
 		s.buf = nil
 	}
