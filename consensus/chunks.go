@@ -38,7 +38,7 @@ func (n *Node) makeChunks() {
 
 // makeChunk produces the chunk of one shard.
 func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
-	h := n.head
+	h, began := n.head, n.elapsed()
 	txs, err := n.choose(i, id)
 	if err != nil || !n.signed.chunk(id, h.height+1) {
 		return err
@@ -48,6 +48,8 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	if err != nil {
 		return err
 	}
+	n.measured.Add(engine.ProduceChunkTime, n.elapsed()-began, label(id))
+	defer func() { n.measured.Add(engine.ProduceAndDistributeChunkTime, n.elapsed()-began, label(id)) }()
 	if n.o.Hooks.planted(PlantedEndorse) {
 		c = n.forgeChunk(c)
 	}

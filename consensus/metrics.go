@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/partialwitness"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -122,7 +123,8 @@ func Families() []*metrics.Family {
 		endorsedStake, missingEndorsements,
 		witnessSize, witnessRawSize, witnessTransitionSize, witnessSourcesSize, witnessEncodeTime, witnessDecodeTime, partialEncodeTime,
 		partialLastPart, partialCacheSize, deploysLastPart, codeTime, codeDelay, codeState, codeAnswerTime, witnessRoundtrip, witnessTime,
-		witnessFailed, orphanWitnesses, orphanPool, orphanBytes}, partTimes[:]...)
+		witnessFailed, orphanWitnesses, orphanPool, orphanBytes, engine.ProduceChunkTime, engine.ProduceAndDistributeChunkTime,
+	}, partTimes[:]...)
 }
 
 // trackerFamilies are the metrics of what the witness tracker measures. codeState is not among them.

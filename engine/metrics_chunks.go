@@ -117,6 +117,52 @@ var (
 		Help: "Total number of transactions included in chunks produced by this node"}
 )
 
+// Metrics of the choice of a chunk's transactions, which takes place if transactions wait (nearcore
+// chain/chain/src/runtime/metrics.rs).
+var (
+	prepareSize = &metrics.Family{Name: "near_prepare_tx_size", Kind: metrics.Histogram, Labels: meterShard,
+		Bounds: metrics.Bounds(1e3, 1e4, 1e5, 5e5, 1e6, 2e6, 4e6, 8e6, 12e6),
+		Help:   "Bytes of the transactions chosen for a chunk"}
+	prepareGas = &metrics.Family{Name: "near_prepare_tx_gas", Kind: metrics.Histogram, Labels: meterShard,
+		Bounds: metrics.Exponential(100e9, 2, 12), Help: "Gas for the conversion of the transactions chosen for a chunk"}
+	prepareRejected = &metrics.Family{Name: "near_prepare_tx_rejected", Kind: metrics.Histogram,
+		Labels: []string{"shard_id", "reason"}, Bounds: metrics.Exponential(0.99999, 10, 6),
+		Help: "Transactions dropped from the pool by the choice for a chunk"}
+	prepareGasLimit = &metrics.Family{Name: "near_congestion_prepare_tx_gas_limit", Kind: metrics.Gauge, Labels: meterShard,
+		Help: "Gas up to which a chunk converts new transactions; less under congestion"}
+)
+
+// dropLabels are nearcore's reasons. It does not count those of DropExpired.
+var dropLabels = map[apply.DropReason]string{
+	apply.DropCongested: "congestion", apply.DropInvalid: "invalid_tx", apply.DropChain: "invalid_block_hash",
+}
+
+// prepared measures the choice of a chunk's transactions.
+func (m *ChunkMeter) prepared(id primitives.ShardID, p *apply.Prepared) {
+	shard := strconv.FormatUint(uint64(id), 10)
+	m.set.Add(prepareSize, int64(p.Size), shard)
+	m.set.Add(prepareGas, int64(p.Gas), shard)
+	m.set.Put(prepareGasLimit, int64(p.GasLimit), shard)
+	dropped := map[apply.DropReason]int64{}
+	for i := range p.Dropped {
+		dropped[p.Dropped[i].Reason]++
+	}
+	for reason, name := range dropLabels {
+		m.set.Add(prepareRejected, dropped[reason], shard, name)
+	}
+}
+
+// Metrics of makers of chunks, with nearcore's names and bounds (nearcore chain/client/src/metrics.rs).
+var (
+	// ProduceChunkTime has the ns from the choice of a chunk's transactions to the signed chunk.
+	ProduceChunkTime = &metrics.Family{Name: "near_produce_chunk_time", Kind: metrics.Histogram, Labels: meterShard, Per: 1e9,
+		Bounds: metrics.Exponential(0.001, 2, 16), Help: "Time to choose the transactions of a chunk and to make it"}
+	// ProduceAndDistributeChunkTime has the ns until the chunk's parts and state witness are sent, too.
+	ProduceAndDistributeChunkTime = &metrics.Family{Name: "near_produce_and_distribute_chunk_time", Kind: metrics.Histogram,
+		Labels: meterShard, Per: 1e9, Bounds: metrics.Exponential(0.001, 2, 16),
+		Help: "Time to make a chunk and to send its parts and its state witness"}
+)
+
 const allApplied = "Reported for all applied chunks, even when not included in a block."
 
 func chunkGas(name, help string, bounds []float64) *metrics.Family {
@@ -376,7 +422,7 @@ func (m *ChunkMeter) AppendText(b []byte) []byte {
 	for _, name := range slices.Sorted(maps.Keys(callErrorsOf)) {
 		list = append(list, callErrorsOf[name])
 	}
-	list = append(list, limitedBy, applyAllTime)
+	list = append(list, limitedBy, applyAllTime, prepareSize, prepareGas, prepareRejected, prepareGasLimit)
 	return m.set.AppendText(b, append(list, outgoingReceipts, recordedSize, recordedBound, recordedRatio, applyingTime, codingTime,
 		chunkTransactions)...)
 }

@@ -356,6 +356,7 @@ func (e *Engine) Prepare(
 	out, err := apply.Prepare(in)
 	if err == nil {
 		e.times.Choices.add(s.ID, out.Limit)
+		e.times.Applied.prepared(s.ID, out)
 	}
 	return out, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/consensus/importer"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -193,6 +194,8 @@ func (n *Node) Metrics(b []byte) []byte {
 	if n.validator != nil {
 		b = n.validator.Metrics(b)
 		blocks, imports = &n.validator.Counters.Blocks, &n.validator.Counters.Produced.Measured
+	} else {
+		b = n.production.AppendText(b, engine.ProduceChunkTime)
 	}
 	b = imports.AppendText(b, importer.Families()...)
 	halted := 0

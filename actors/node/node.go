@@ -46,6 +46,7 @@ type Node struct {
 	stats                                stats
 	blocks                               blockpool.Counters // orphans of the chain actor
 	imports                              metrics.Set        // metrics of the chain actor's importer
+	production                           metrics.Set        // metrics of the shards' chunk producers
 	tracer                               *tracer            // nil: tracing is off
 
 	heightCache    heightCache
@@ -256,6 +257,7 @@ func (n *Node) newProducer() actor.Actor {
 		stopped = engine.ErrGenesisOnly
 	}
 	return producer.New(producer.Options{
+		Times:   &n.production,
 		Stopped: stopped,
 		Chain:   chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
 		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement,

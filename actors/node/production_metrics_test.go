@@ -47,6 +47,7 @@ func TestValidatorsMeasureWhatTheyProduce(t *testing.T) {
 			"near_partial_chunk_time_to_reconstruct_seconds", "near_chunk_state_witness_total_size",
 			"near_chunk_state_witness_raw_size", "near_chunk_state_witness_main_state_transition_size",
 			"near_chunk_state_witness_source_receipt_proofs_size", "near_chunk_state_witness_encode_time", "near_partial_witness_encode_time",
+			"near_produce_chunk_time", "near_produce_and_distribute_chunk_time",
 			"near_block_approval_delay", "near_block_missing_chunks_delay", "near_block_pending_execution_delay"} {
 			measured[name] += value(name + "_count")
 		}

@@ -162,7 +162,7 @@ func (s *shards) spawn(id primitives.ShardID) (*shardActors, error) {
 		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address,
 			name+"/"+shard.ChunkProducerName)}
 	producer := k.props("chunk-producer", func() actor.Actor {
-		return shard.NewChunkProducer(n.engine, n.o.Keys, shardSender{n, t}, n.o.ChooseLimit, n.o.Log)
+		return shard.NewChunkProducer(n.engine, n.o.Keys, shardSender{n, t}, n.o.ChooseLimit, &n.production, n.o.Log)
 	})
 	ready := make(chan struct{})
 	var once sync.Once

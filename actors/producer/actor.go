@@ -36,6 +36,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -105,6 +106,9 @@ type Options struct {
 	Chain Chain
 	// Keys are the signing keys of this node's validators. Empty: the node makes no blocks.
 	Keys map[primitives.AccountID]primitives.SecretKey
+
+	// Times gets engine.ProduceChunkTime of the chunks that the actor makes itself. nil: not measured.
+	Times *metrics.Set
 
 	// When blocks are made.
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine"
@@ -113,12 +114,13 @@ func (a *Actor) askChunks() {
 // shard's data, so it may run for several shards at once. If the head is on a branch that was
 // removed, emptyChunk makes no chunk: a message about the new head follows.
 func (a *Actor) emptyChunk(i primitives.ShardIndex) {
-	s := &a.head.shards[i]
+	s, began := &a.head.shards[i], a.now()
 	c, err := a.o.Chain.NewChunk(a.head.hash, i, nil, a.o.Keys[s.producer])
 	if errors.Is(err, engine.ErrOrphan) {
 		return
 	}
 	s.chunk = must(c, err)
+	a.o.Times.Add(engine.ProduceChunkTime, a.now()-began, strconv.FormatUint(uint64(s.id), 10))
 	a.endorse(s)
 }
 

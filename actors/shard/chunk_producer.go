@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
@@ -35,6 +37,7 @@ type ChunkProducer struct {
 	out    Out
 	more   messages.Sender[mempool.Page] // out.More, kept so that a chunk allocates no function
 	limit  time.Duration                 // maximum time for choosing a chunk's transactions; 0: no limit
+	times  *metrics.Set
 	log    *logrus.Logger
 }
 
@@ -46,10 +49,11 @@ type Out interface {
 }
 
 // NewChunkProducer returns the actor. limit is the maximum time for choosing a chunk's transactions
-// (nearcore produce_chunk_add_transactions_time_limit). 0: no limit.
+// (nearcore produce_chunk_add_transactions_time_limit). 0: no limit. The actor adds
+// engine.ProduceChunkTime to times. nil: not measured.
 func NewChunkProducer(e Engine, keys map[primitives.AccountID]primitives.SecretKey, out Out, limit time.Duration,
-	log *logrus.Logger) *ChunkProducer {
-	return &ChunkProducer{engine: e, keys: keys, out: out, more: out.More, limit: limit, log: log}
+	times *metrics.Set, log *logrus.Logger) *ChunkProducer {
+	return &ChunkProducer{engine: e, keys: keys, out: out, more: out.More, limit: limit, times: times, log: log}
 }
 
 // Receive handles one message.
@@ -67,6 +71,7 @@ func (a *ChunkProducer) Handle(msg any) {
 }
 
 func (a *ChunkProducer) produce(m *messages.Candidates) {
+	began := time.Now()
 	var txs []*primitives.SignedTransaction
 	var err error
 	if len(m.Page) > 0 {
@@ -85,6 +90,7 @@ func (a *ChunkProducer) produce(m *messages.Candidates) {
 	case err != nil:
 		panic(fmt.Errorf("chunk-producer: produce the chunk of shard %d: %w", m.For.ShardID, err))
 	default:
+		a.times.Add(engine.ProduceChunkTime, int64(time.Since(began)), strconv.FormatUint(uint64(m.For.ShardID), 10))
 		a.out.Made(messages.ChunkMade{Shard: m.For.Shard, Chunk: chunk, Era: m.For.Era})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
@@ -85,10 +86,10 @@ func TestChunkProducerReportsOnlyDifferences(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := &recorder{t: t}
-			log := logrus.New()
+			log, times := logrus.New(), new(metrics.Set)
 			log.SetOutput(io.Discard)
-			a := NewChunkProducer(&c.e, nil, out, 0, log)
-			m := messages.Candidates{For: messages.ProduceChunk{Parent: primitives.Hash{4}, Shard: 2, Era: 7}, Walk: 5, More: c.more}
+			a := NewChunkProducer(&c.e, nil, out, 0, times, log)
+			m := messages.Candidates{For: messages.ProduceChunk{Parent: primitives.Hash{4}, Shard: 2, ShardID: 5, Era: 7}, Walk: 5, More: c.more}
 			for i := range c.page {
 				m.Page = append(m.Page, messages.Candidate{Tx: new(primitives.SignedTransaction), Group: int32(i)})
 			}
@@ -100,6 +101,9 @@ func TestChunkProducerReportsOnlyDifferences(t *testing.T) {
 			made, reports := out.made, out.reports
 			if panicked != c.panics {
 				t.Errorf("panicked %v, want %v", panicked, c.panics)
+			}
+			if n := times.Count(engine.ProduceChunkTime, "5"); n != uint64(len(made)) {
+				t.Errorf("the time of %d chunks was measured, %d were made", n, len(made))
 			}
 			if (len(made) == 1) != (c.made >= 0) || len(made) > 1 {
 				t.Fatalf("%d chunks", len(made))

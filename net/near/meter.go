@@ -19,6 +19,7 @@ import (
 type Meter struct {
 	sent, received map[string]*messageCount // by variant; the maps do not change
 	aboveLimit     map[string]*messageCount // messages dropped because of a limit, the same
+	requests       map[string]*messageCount // what other parts of the node asked for, by requestNames; the same
 	arrivedBytes   atomic.Uint64            // size of all frames that have arrived, also of those that do not decode
 
 	mu     sync.Mutex
@@ -69,6 +70,10 @@ func NewMeter() *Meter {
 	for _, name := range wire.Variants() {
 		m.sent[name], m.received[name], m.aboveLimit[name] = new(messageCount), new(messageCount), new(messageCount)
 	}
+	m.requests = map[string]*messageCount{}
+	for _, name := range requestNames() {
+		m.requests[name] = new(messageCount)
+	}
 	return m
 }
 
@@ -81,6 +86,9 @@ func (m *Meter) Arrived(size int) { m.arrivedBytes.Add(uint64(size)) }
 
 // Received counts a message that has arrived. size is the size of its frame in bytes.
 func (m *Meter) Received(msg wire.Message, size int) { m.received[wire.Variant(msg)].add(size) }
+
+// requested counts an event with which another part of the node asks for something to be sent.
+func (m *Meter) requested(ev Event) { m.requests[requestName(ev)].add(0) }
 
 // limited counts a message that is dropped because of a limit.
 func (m *Meter) limited(msg wire.Message) { m.aboveLimit[wire.Variant(msg)].add(0) }
@@ -169,6 +177,14 @@ func (m *Meter) Append(b []byte) []byte {
 		}
 		head(all, "counter", "Total data "+x.name+direction+" peers")
 		b = fmt.Appendf(b, "%s %d\n", all, sum)
+	}
+	const requests = "near_requests_count_by_type_total"
+	head(requests, "counter", "Requests of other parts of this node to the network, by type; a routed message counts once "+
+		"for each recipient")
+	for _, name := range slices.Sorted(maps.Keys(m.requests)) {
+		if n := m.requests[name].total.Load(); n > 0 {
+			b = fmt.Appendf(b, "%s{type=%q} %d\n", requests, name, n)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -208,3 +208,34 @@ func TestTablesCanBeInspected(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsAreCountedByType: each request of another part of the node counts once under neard's name.
+// Events of connections, answers that neard's peer actor sends by itself, and pings do not count.
+func TestRequestsAreCountedByType(t *testing.T) {
+	n := New(Config{Key: keyFor("a")}, start)
+	peer := idOf("b")
+	witness := &wire.PartialWitness{}
+	for _, ev := range []Event{
+		ToAll{Msg: &wire.Block{Block: new(primitives.Block)}}, ToPeer{Peer: peer, Msg: &wire.BlockRequest{}},
+		ToPeer{Peer: peer, Msg: &wire.HeadersRequest{}}, ToPeer{Peer: peer, Msg: &wire.HeadersRequest{}},
+		ToPeer{Peer: peer, Msg: &wire.Headers{}}, ToPeer{Peer: peer, Msg: &wire.PeersRequest{}},
+		RouteToAccount{AccountID: "v", Body: witness}, RouteToAccount{AccountID: "w", Body: witness},
+		RouteTo{Target: wire.ToPeer(peer), Body: &wire.Ping{}}, RouteTo{Target: wire.ToPeer(peer), Body: &wire.ChunkRequest{}},
+		AskState{Host: peer, IsHeader: true}, AskState{Host: peer}, AskState{Host: peer, Part: 1},
+		AnnouncementsVerified{From: peer, Good: []*wire.Announcement{}}, AnnouncementsVerified{}, Ban{Peer: peer, Reason: Abusive},
+		Tick{}, Closed{}, Heard{},
+	} {
+		n.Step(start, ev)
+	}
+	const name = "near_requests_count_by_type_total"
+	want := []string{`{type="BanPeer"} 1`, `{type="Block"} 1`, `{type="BlockHeadersRequest"} 2`, `{type="BlockRequest"} 1`,
+		`{type="PartialEncodedChunkRequest"} 1`, `{type="PartialEncodedStateWitness"} 2`, `{type="StateRequestHeader"} 1`,
+		`{type="StateRequestPart"} 2`}
+	got := samples(n.Meter, name)
+	for i := range got {
+		got[i] = strings.TrimPrefix(got[i], name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -223,6 +223,7 @@ func New(c Config, now time.Time) *PeerManager {
 // type.
 func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	n.effects = nil
+	n.Meter.requested(ev)
 	switch ev := ev.(type) {
 	case Dialled:
 		n.dialled(now, ev)

@@ -78,6 +78,7 @@ type Prepared struct {
 	Dropped      []Dropped
 	Limit        Limit
 	Gas          primitives.Gas // gas burnt by the conversion of Transactions into receipts
+	GasLimit     primitives.Gas // gas from which on no further transaction is chosen
 	Size         uint64         // size of the encoded Transactions with signatures, in bytes
 	RecordedSize uint64         // size of the state that was read, in bytes
 }
@@ -94,6 +95,7 @@ func Prepare(in *PrepareInput) (*Prepared, error) {
 	}
 	p := &preparation{in: in, u: state.New(in.Trie, ^uint64(0)), out: new(Prepared)}
 	gasLimit := own.ProcessTxLimit()
+	p.out.GasLimit = gasLimit
 	sizeLimit := in.Config.Witness.CombinedTransactionsSizeLimit
 	for {
 		g := in.Candidates.NextGroup()
