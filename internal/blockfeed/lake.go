@@ -70,10 +70,13 @@ func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) 
 		if err != nil && !errors.Is(err, ErrNotYet) {
 			return nil, err // the file of the index may be absent, which would hide that the request failed
 		}
-		if err == nil && decode(ctx, add) == nil && d.Shard(h.ShardID) != nil {
+		before := len(d.Shards)
+		if err == nil && decode(ctx, add) == nil && d.Shards[before].ID == h.ShardID {
 			continue
 		}
-		// In older buckets a shard's file is named by its index, not by its ID.
+		// In older buckets a shard's file is named by its index, not by its ID. Then the file that was read may be
+		// that of another shard.
+		d.Shards = d.Shards[:before]
 		text, err = l.file(ctx, height, fmt.Sprintf("shard_%d.json", i))
 		if errors.Is(err, ErrNotYet) {
 			return nil, fmt.Errorf("%w: %w %d", err, errNoShard, h.ShardID)

@@ -1,10 +1,14 @@
 package blockfeed
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,5 +57,53 @@ func TestFailedRequestOfAShardIsNoAbsentBlock(t *testing.T) {
 	err = w.run(t.Context(), func(*blockdoc.Document) error { return nil })
 	if !errors.Is(err, errNoShard) || errors.As(err, new(*blockdoc.MismatchError)) {
 		t.Errorf("the walk: %v", err)
+	}
+}
+
+// TestFilesNamedByIndexAreNotTakenForIDs: in a bucket whose files are named by the indices of shards, a
+// number may be the index of one shard and the ID of another one. The block has each shard once, in the
+// order of its chunks, as from a bucket whose files are named by IDs.
+func TestFilesNamedByIndexAreNotTakenForIDs(t *testing.T) {
+	list, _, last, _ := recorded(t)
+	want := mustParse(t, list[last])
+	chunks := want.Block.Body.Chunks
+	var j struct{ Shards []json.RawMessage }
+	if err := json.Unmarshal(list[last], &j); err != nil || len(j.Shards) != len(chunks) {
+		t.Fatal(len(j.Shards), err)
+	}
+	same := 0
+	for _, byID := range []bool{false, true} {
+		folder := filepath.Join(t.TempDir(), fmt.Sprintf("%012d", last))
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write := func(name string, text []byte) {
+			if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("block.json", view.AppendBlock(nil, want.Author, want.Block))
+		for i, text := range j.Shards {
+			if byID {
+				i = int(chunks[i].ShardID)
+			} else if i == int(chunks[i].ShardID) {
+				same++
+			}
+			write(fmt.Sprintf("shard_%d.json", i), text)
+		}
+		s, err := ParseHistory("lake:" + filepath.Dir(folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := s.Block(t.Context(), last, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Check(blockdoc.Known{}); err != nil || !bytes.Equal(d.AppendJSON(nil), want.AppendJSON(nil)) {
+			t.Errorf("named by ID: %v: %d shards, %v", byID, len(d.Shards), err)
+		}
+	}
+	if same == len(chunks) {
+		t.Error("the IDs of the shards are their indices")
 	}
 }
