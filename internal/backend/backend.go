@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"errors"
 	"runtime"
 	"sync/atomic"
@@ -51,6 +52,9 @@ type Options struct {
 	Network Network
 	// History has blocks below the first one of the engine's store. nil: there are none.
 	History History
+	// OlderWaits is the largest number of requests that wait for the rest of a transaction of History.
+	// Zero: DefaultOlderWaits.
+	OlderWaits int
 }
 
 // Obstacles reports what keeps a node from accepting or signing blocks.
@@ -122,6 +126,7 @@ func New(o Options) *Backend {
 func of(o Options, past *past, genesisJSON []byte) *Backend {
 	b := &Backend{digests: digests{past: past}, Options: o, genesisJSON: genesisJSON, started: o.Now()}
 	b.older.looks, b.reads.slots = make(chan struct{}, olderLooks), make(chan struct{}, olderDecoders)
+	b.older.maxWaits = int64(cmp.Or(o.OlderWaits, DefaultOlderWaits))
 	b.validator.Store(o.Validator)
 	return b
 }

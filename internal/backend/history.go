@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/blockdoc"
@@ -76,6 +77,8 @@ type documentReads struct {
 	mu    sync.Mutex
 	by    map[primitives.Height]*documentRead
 	slots chan struct{} // semaphore of readers, as in the history, but left when a request ends
+	waits atomic.Int64  // requests that wait for another one's read
+	late  atomic.Uint64 // requests that ended with errOlderBusy
 }
 
 type documentRead struct {
@@ -126,12 +129,8 @@ func (b *Backend) document(ctx context.Context, height primitives.Height) (*bloc
 			defer timer.Stop()
 			limit = timer.C
 		}
-		select {
-		case <-r.done:
-		case <-limit:
-			return nil, errOlderBusy
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := b.reads.wait(ctx, r, limit); err != nil {
+			return nil, err
 		}
 		if r.failed {
 			continue
@@ -140,6 +139,21 @@ func (b *Backend) document(ctx context.Context, height primitives.Height) (*bloc
 			return nil, err
 		}
 		return r.d, r.err
+	}
+}
+
+// wait waits for the end of another request's read. Errors: errOlderBusy after limit, that of ctx.
+func (s *documentReads) wait(ctx context.Context, r *documentRead, limit <-chan time.Time) error {
+	s.waits.Add(1)
+	defer s.waits.Add(-1)
+	select {
+	case <-r.done:
+		return nil
+	case <-limit:
+		s.late.Add(1)
+		return errOlderBusy
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

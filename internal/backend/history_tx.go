@@ -31,8 +31,6 @@ const (
 	olderKept = 4
 	// olderLooks is the number of looks at a time. Each keeps documents, also while it waits for a turn.
 	olderLooks = 16
-	// olderWaits is the number of requests that wait for the rest of a transaction in the history.
-	olderWaits = 256
 	// olderPause is the shortest time between two looks of a waiting request.
 	olderPause = time.Second
 	// olderMissing is the number of outcomes for which a waiting request watches the node's own store.
@@ -43,8 +41,34 @@ const (
 
 // older bounds the concurrent work for transactions in the history.
 type older struct {
-	looks chan struct{} // semaphore of looks
-	waits atomic.Int64  // requests that wait
+	looks    chan struct{} // semaphore of looks
+	waits    atomic.Int64  // requests that wait
+	maxWaits int64
+	refused  atomic.Uint64 // requests that maxWaits has refused
+}
+
+// DefaultOlderWaits is the default of Options.OlderWaits.
+const DefaultOlderWaits = 256
+
+// OlderLoad is the work for requests that the history answers. The limits are those of the fields before
+// them.
+type OlderLoad struct {
+	Reads, MaxReads int // documents that are read now
+	ReadWaits       int // requests that wait for another one's read of the same document
+	Looks, MaxLooks int // looks at a transaction now
+	Waits, MaxWaits int // requests that wait for the rest of a transaction
+	// Refused counts requests that MaxWaits has refused, and Late those that have waited too long for
+	// another one's read. Both since the start.
+	Refused, Late uint64
+}
+
+// OlderLoad returns the present work for requests that the history answers.
+func (b *Backend) OlderLoad() OlderLoad {
+	return OlderLoad{
+		Reads: len(b.reads.slots), MaxReads: cap(b.reads.slots), ReadWaits: int(b.reads.waits.Load()),
+		Looks: len(b.older.looks), MaxLooks: cap(b.older.looks), Waits: int(b.older.waits.Load()), MaxWaits: int(b.older.maxWaits),
+		Refused: b.older.refused.Load(), Late: b.reads.late.Load(),
+	}
 }
 
 // olderTx returns the status of a transaction in the history. ok is false if the history lacks the
@@ -53,7 +77,7 @@ type older struct {
 //
 // A waiting request holds neither a turn nor documents. It looks again after a new head that has brought
 // a missing outcome or finality, at most once per olderPause. Errors: ErrTimeout with the last level, and
-// with the status if that is small; ErrTooManyRequests if olderWaits requests wait; errOlderLarge.
+// with the status if that is small; ErrTooManyRequests if Options.OlderWaits requests wait; errOlderLarge.
 func (b *Backend) olderTx(ctx context.Context, r *view.GetTx) (out *view.FinalOutcome, ok bool, err error) {
 	at, ok, err := b.History.Transaction(r.Hash)
 	if err != nil || !ok { // a damaged history must not keep the node from serving its own transactions
@@ -82,8 +106,9 @@ func (b *Backend) olderTx(ctx context.Context, r *view.GetTx) (out *view.FinalOu
 			over.Status = status
 		}
 		if !waits {
-			if b.older.waits.Add(1) > olderWaits {
+			if b.older.waits.Add(1) > b.older.maxWaits {
 				b.older.waits.Add(-1)
+				b.older.refused.Add(1)
 				return nil, true, &view.LookupError{Kind: view.ErrTooManyRequests}
 			}
 			waits = true

@@ -189,7 +189,9 @@ func TestCrossingTransactionIsAwaited(t *testing.T) {
 // ends no pause between two looks, and a request beyond the limit does not wait.
 func TestWaitForTransactionLooksOnlyAfterChange(t *testing.T) {
 	_, late, _, old := behind(t, 1, 72)
-	b := New(Options{Engine: late.chain.Engine, Genesis: &genesis.Config{}, Now: time.Now, History: old, Submit: newMover()})
+	const most = 3
+	b := New(Options{Engine: late.chain.Engine, Genesis: &genesis.Config{}, Now: time.Now, History: old, Submit: newMover(), OlderWaits: most})
+	refused := uint64(0)
 	var waits olderRest
 	for hash, at := range old.txs {
 		now, rest, err := b.lookOlder(t.Context(), &view.GetTx{Hash: hash}, at)
@@ -206,12 +208,13 @@ func TestWaitForTransactionLooksOnlyAfterChange(t *testing.T) {
 		if b.changed(&rest) {
 			t.Errorf("transaction %v: there is more than its look saw: %+v", hash, rest)
 		}
-		b.older.waits.Store(olderWaits)
+		b.older.waits.Store(most)
 		if _, err := b.Tx(t.Context(), &view.GetTx{Hash: hash, WaitUntil: view.LevelFinal}); !errors.Is(err, view.ErrTooManyRequests) {
 			t.Errorf("beyond the limit: %v", err)
 		}
-		if n := b.older.waits.Load(); n != olderWaits {
-			t.Errorf("%d requests wait", n)
+		refused++
+		if l := b.OlderLoad(); l.Waits != most || l.MaxWaits != most || l.Refused != refused || l.Looks != 0 || l.Reads != 0 {
+			t.Errorf("after %d refused requests: %+v", refused, l)
 		}
 	}
 	if len(waits.missing) == 0 && waits.final == 0 {
@@ -321,6 +324,9 @@ func TestConcurrentRequestsShareOneRead(t *testing.T) {
 			left <- err
 		}()
 		synctest.Wait()
+		if l := b.OlderLoad(); l.Reads != 1 || l.MaxReads != olderDecoders || l.ReadWaits != 8 {
+			t.Errorf("one read for 9 requests: %+v", l)
+		}
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("a request that ended: %v", err)
@@ -371,6 +377,9 @@ func TestConcurrentRequestsShareOneRead(t *testing.T) {
 		begun := time.Now()
 		if _, err := b.document(t.Context(), height); !errors.Is(err, errOlderBusy) || time.Since(begun) != olderPatience {
 			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		if l := b.OlderLoad(); l.Late != 1 || l.ReadWaits != 0 || l.Reads != 0 {
+			t.Errorf("after a request that waited too long: %+v", l)
 		}
 		turn <- refused
 		<-left

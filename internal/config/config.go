@@ -102,6 +102,7 @@ type History struct {
 	Percent uint64 // of one core
 	Reserve uint64 // bytes of the disk that are left free; 0: no check
 	Cache   uint64 // bytes of decoded blocks
+	Waits   uint64 // requests that wait for the rest of a transaction
 }
 
 // Network holds network.*, the remaining keys about peers, and troupe.network.*.
@@ -323,7 +324,7 @@ func embedded(name string, in []byte) *Document {
 // The defaults of the RPC limits are in limits.Table instead. Init does not write these keys, so
 // that the file equals the one that neard's init writes.
 const own = `{"troupe":{"block_production":"instant","numbering":null,"archive_start":null,
-"history":{"source":null,"path":null,"first_height":0,"fetches":4,"processor_percent":50,"disk_reserve_bytes":10737418240,"cache_bytes":67108864},
+"history":{"source":null,"path":null,"first_height":0,"fetches":4,"processor_percent":50,"disk_reserve_bytes":10737418240,"cache_bytes":67108864,"max_waits":256},
 "gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
@@ -528,7 +529,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		Fetches: num(
 			"troupe.history.fetches",
 		), Percent: num("troupe.history.processor_percent"), Reserve: num("troupe.history.disk_reserve_bytes"),
-		Cache: num("troupe.history.cache_bytes"),
+		Cache: num("troupe.history.cache_bytes"), Waits: num("troupe.history.max_waits"),
 	}
 	c.Fork = Fork{
 		Timeout: dur("troupe.fork.timeout"), Refresh: dur("troupe.fork.refresh"), Tries: num("troupe.fork.tries"),

@@ -62,6 +62,8 @@ var ownKeys = map[string]rule{
 		doc: "room on the disk that the import leaves. While there is less, it pauses. 0: it does not pause"},
 	"troupe.history.cache_bytes": {kind: kU64, max: maxMemory,
 		doc: "memory for imported blocks that were read last"},
+	"troupe.history.max_waits": {kind: kU64, min: 1, max: 1 << 16,
+		doc: "largest number of requests for transactions of imported blocks that wait for the node's own blocks"},
 	"troupe.gc_min_age": {kind: kDuration,
 		doc: "blocks younger than this are never garbage-collected"},
 	"troupe.rpc": {kind: kObject},

@@ -441,7 +441,7 @@ func (h *Daemon) openBackend(o *Options, undo *[]func()) {
 		Obstacles: obstacles{h.Node}, Version: o.Version, RPCAddr: c.RPC.Addr,
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now,
 		Control: sandboxControl{&h.Instance},
-		Config:  c.Client(hm.Genesis, o.Version), Origins: origins(c),
+		Config:  c.Client(hm.Genesis, o.Version), Origins: origins(c), OlderWaits: int(c.History.Waits),
 	})
 	if h.history != nil {
 		h.back.History = h.history

@@ -127,6 +127,7 @@ func (h *Daemon) historyMetrics(b []byte) []byte {
 	gauge("troupe_history_highest_height", "Highest imported block; 0: none", float64(s.Top.Height))
 	gauge("troupe_history_bytes", "Size of the imported blocks on disk, without their index", float64(s.Bytes))
 	gauge("troupe_history_index_bytes", "Size of the index of the imported blocks", float64(s.Index))
+	b = h.olderMetrics(b)
 	if h.imports == nil {
 		return b
 	}
