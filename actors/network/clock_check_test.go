@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -271,5 +272,59 @@ func TestFailedHandshakesShowClock(t *testing.T) {
 		if got, peers := handshakeSkew(x.list, now); got != x.want || peers != x.peers {
 			t.Errorf("%s: %v of %d peers, want %v of %d", x.name, got, peers, x.want, x.peers)
 		}
+	}
+}
+
+// TestFailedHandshakesAreLogged: handshakes that failed in the last skewRecent with at least skewPeers
+// peers are logged once in clockAgain, with the side of the median, while blocks do not show whether
+// the clock is right. Status, and so metrics and alerts, do not take the claims of peers.
+func TestFailedHandshakesAreLogged(t *testing.T) {
+	now := time.Now()
+	skews := func(age time.Duration, ahead ...time.Duration) (out []near.ClockSkew) {
+		for i, d := range ahead {
+			out = append(out, near.ClockSkew{Peer: wire.PeerID(fmt.Sprint(i)), Ahead: d, At: now.Add(-age)})
+		}
+		return out
+	}
+	const half = 30 * time.Minute
+	for _, x := range []struct {
+		name   string
+		skews  []near.ClockSkew
+		blocks int // that show that the clock is right
+		want   string
+	}{
+		{name: "no handshake", want: ""},
+		{name: "two peers", skews: skews(0, half, half), want: ""},
+		{name: "three peers ahead", skews: skews(0, half, 2*half, half), want: "3 peers failed because the clock of this machine is behind " +
+			"theirs, in the median by 30m0s"},
+		{name: "three peers behind", skews: skews(0, -half, -2*half, -2*half), want: "3 peers failed because the clock of this machine is ahead of " +
+			"theirs, in the median by 1h0m0s"},
+		{name: "a minority differs the other way", skews: skews(0, half, -half, half), want: "is behind theirs"},
+		{name: "long ago", skews: skews(2*skewRecent, half, half, half), want: ""},
+		{name: "blocks show the clock", skews: skews(0, half, half, half), blocks: clockEnough, want: ""},
+		{name: "too few blocks", skews: skews(0, half, half, half), blocks: clockEnough - 1, want: "is behind theirs"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var text strings.Builder
+			log := logrus.New()
+			log.SetOutput(&text)
+			a := &Actor{o: Options{Status: new(Status), Log: log}}
+			clockRun(&a.clock, x.blocks, func(int) (time.Duration, time.Duration) { return 0, second })
+			for range 3 {
+				a.compareHandshakes(&near.Info{Skews: x.skews})
+			}
+			lines := strings.Count(text.String(), "\n")
+			if !strings.Contains(text.String(), x.want) || lines > 1 || (lines == 1) != (x.want != "") {
+				t.Errorf("logged %q, want one line with %q", text.String(), x.want)
+			}
+			if a.o.Status.clock.Load() != nil {
+				t.Error("the status has the claims of peers")
+			}
+			a.clock.warned = a.clock.warned.Add(-clockAgain)
+			before := text.Len()
+			if a.compareHandshakes(&near.Info{Skews: x.skews}); (text.Len() > before) != (x.want != "") {
+				t.Errorf("the warning was repeated: %v", text.Len() > before)
+			}
+		})
 	}
 }
