@@ -22,6 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/internal/backend"
 	"github.com/troupe-chain/troupe/internal/blockfeed"
@@ -132,6 +133,7 @@ type Daemon struct {
 	control         *control                   // nil: the system has no Unix sockets
 	bootstrap       *bootstrapFolder           // nil: the node does no state sync
 	upkeep          chan struct{}              // closed when maintenance has ended
+	measured        metrics.Set                // families of metrics_maintenance.go
 	gcStop          atomic.Uint64              // height up to which garbage collection last wanted to remove blocks
 	configWrong     atomic.Bool                // the last Reload failed
 	failed          chan error                 // delivers the reason why the node must end or restart
@@ -171,6 +173,7 @@ func Start(o Options) (_ *Daemon, err error) {
 	h.worlds = newWorlds(h)
 	h.restarts = o.Restarts
 	h.live.config.Store(o.Home.Config)
+	h.configRead()
 	h.live.known, h.live.signFrom = o.known, o.SignFrom
 	var undo []func()
 	defer func() {

@@ -105,10 +105,12 @@ func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	if err != nil {
 		return storage.GCResult{}, err
 	}
+	began := time.Now()
 	out, err := h.store.CollectGarbage(storage.GCOptions{
 		KeepEpochs: int(c.GCEpochsToKeep), From: from, Before: uint64(time.Now().Add(-h.live.minAge()).UnixNano()),
 		MaxHeights: int(max(h.live.blocksLimit(), 1)),
 	})
+	h.measured.Add(gcTime, int64(time.Since(began)))
 	h.gcStop.Store(uint64(out.Stop))
 	return out, err
 }

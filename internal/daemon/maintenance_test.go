@@ -51,4 +51,7 @@ func TestGarbageIsCollectedDuringVerification(t *testing.T) {
 	}
 	cancel()
 	<-ended
+	if _, ok := scrape(t, h).Sum("near_gc_time_count"); !ok || h.measured.Count(gcTime) == 0 {
+		t.Error("the time of garbage collection was not measured")
+	}
 }

@@ -66,6 +66,7 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 		b = fmt.Appendf(b, "%s{protocol_version=\"%d\"} %d\n", name, v.Version, v.From)
 	}
 	gauge("near_node_db_version", "DB version used by the node", storage.FormatVersion)
+	b = h.measured.AppendText(b, gcTime, configReloads, configReloadTime)
 	gauge("near_gc_stop_height", "Target height of gc", float64(h.gcStop.Load()))
 	correct := 1.
 	if h.configWrong.Load() {

@@ -83,20 +83,29 @@ func TestStateOfOperationIsMeasured(t *testing.T) {
 	}
 	h.gcStop.Store(17)
 	want(fmt.Sprint("near_node_db_version ", storage.FormatVersion), "near_gc_stop_height 17", "near_config_correct 1",
-		"# TYPE near_num_invalid_blocks gauge", "near_block_missing_chunks_delay_count 0")
+		"near_config_reloads_total 1", "# TYPE near_num_invalid_blocks gauge", "near_block_missing_chunks_delay_count 0")
 	path := filepath.Join(dir, "config.json")
 	right, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ text, line string }{{"{", "near_config_correct 0"}, {string(right), "near_config_correct 1"}} {
+	h.measured.Put(configReloadTime, 1)
+	for _, c := range []struct{ text, correct, reloads, at string }{
+		{"{", "near_config_correct 0", "near_config_reloads_total 1", "near_config_reload_timestamp_seconds 1"},
+		{string(right), "near_config_correct 1", "near_config_reloads_total 2", ""},
+	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.Reload(); (err == nil) != (c.text != "{") {
 			t.Errorf("reload: %v", err)
 		}
-		want(c.line)
+		if want(c.correct, c.reloads); c.at != "" {
+			want(c.at)
+		}
+	}
+	if h.measured.Value(configReloadTime) <= 1 {
+		t.Error("the time of the second reload is missing")
 	}
 }
 

@@ -64,7 +64,11 @@ type Reloaded struct {
 // Reload reads config.json and validator_key.json again, and applies the changes that are possible
 // at run time. On an error, Reload changes nothing. A start with these files would fail too.
 func (h *Daemon) Reload() (r *Reloaded, err error) {
-	defer func() { h.configWrong.Store(err != nil) }()
+	defer func() {
+		if h.configWrong.Store(err != nil); err == nil {
+			h.configRead()
+		}
+	}()
 	l := &h.live
 	l.mu.Lock()
 	defer l.mu.Unlock()
