@@ -295,10 +295,10 @@ func TestFailedHandshakesAreLogged(t *testing.T) {
 	}{
 		{name: "no handshake", want: ""},
 		{name: "two peers", skews: skews(0, half, half), want: ""},
-		{name: "three peers ahead", skews: skews(0, half, 2*half, half), want: "3 peers failed because the clock of this machine is behind " +
-			"theirs, in the median by 30m0s"},
-		{name: "three peers behind", skews: skews(0, -half, -2*half, -2*half), want: "3 peers failed because the clock of this machine is ahead of " +
-			"theirs, in the median by 1h0m0s"},
+		{name: "three peers ahead", skews: skews(0, half, 2*half, half),
+			want: "3 peers failed because the clock of this machine is behind theirs, in the median by 30m0s"},
+		{name: "three peers behind", skews: skews(0, -half, -2*half, -2*half),
+			want: "3 peers failed because the clock of this machine is ahead of theirs, in the median by 1h0m0s"},
 		{name: "a minority differs the other way", skews: skews(0, half, -half, half), want: "is behind theirs"},
 		{name: "long ago", skews: skews(2*skewRecent, half, half, half), want: ""},
 		{name: "blocks show the clock", skews: skews(0, half, half, half), blocks: clockEnough, want: ""},
