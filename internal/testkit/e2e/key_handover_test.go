@@ -76,7 +76,8 @@ func (w *keyWatch) observe(from int, m wire.Message) {
 	}
 	now := func(kind string) keySignature { return keySignature{kind, w.tip + 1, 0, from} }
 	chunk := func(c *primitives.ChunkHeader) {
-		w.judge(at(signedChunk, c.HeightCreated, c.ShardID), c.Signature, func() []byte { h := c.ChunkHash(); return h[:] })
+		w.judge(at(signedChunk, c.HeightCreated, c.ShardID), c.Signature,
+			func() []byte { h := c.ChunkHash(); return h[:] })
 	}
 	witness := func(p *primitives.PartialWitness) {
 		w.judge(at("witness part", p.HeightCreated, p.ShardID), p.Signature, p.SignedBytes)
@@ -95,7 +96,8 @@ func (w *keyWatch) observe(from int, m wire.Message) {
 			w.judge(now("announcement"), a.Signature, func() []byte { h := a.Hash(); return h[:] })
 		}
 	case *wire.OptimisticBlock:
-		w.judge(at(signedOptimistic, m.Block.Height, 0), m.Block.Signature, func() []byte { h := m.Block.Hash(); return h[:] })
+		o := m.Block
+		w.judge(at(signedOptimistic, o.Height, 0), o.Signature, func() []byte { h := o.Hash(); return h[:] })
 	case *wire.Block:
 		w.block(from, m.Block)
 		for _, c := range m.Block.Body.Chunks {
@@ -104,7 +106,8 @@ func (w *keyWatch) observe(from int, m wire.Message) {
 	case *wire.Routed:
 		switch b := m.Body.(type) {
 		case *wire.BlockApproval:
-			w.judge(at(signedApproval, b.Target, 0), b.Signature, func() []byte { return b.Inner.SignedBytes(b.Target) })
+			w.judge(at(signedApproval, b.Target, 0), b.Signature,
+				func() []byte { return b.Inner.SignedBytes(b.Target) })
 		case *wire.ChunkEndorsement:
 			w.judge(at(signedEndorsement, b.Metadata.HeightCreated, b.Metadata.ShardID), b.Signature,
 				func() []byte { return primitives.ChunkEndorsementBytes(b.ChunkHash) })
@@ -215,11 +218,13 @@ func (b *mixedCluster) signs(w *keyWatch, n int, account string, height uint64, 
 		list := w.since(n)
 		got := kinds(list)
 		if made >= 3 && got[signedApproval] > 0 && got[signedBlock] > 0 && got[signedEndorsement] > 0 {
-			b.t.Logf("heights %d to %d: %d blocks of %s on the chain, new signatures of its key: %v", height+1, next-1, made, account, got)
+			b.t.Logf("heights %d to %d: %d blocks of %s on the chain, new signatures of its key: %v",
+				height+1, next-1, made, account, got)
 			return list
 		}
 		if time.Now().After(limit) {
-			b.t.Fatalf("heights %d to %d have %d blocks of %s, want 3; new signatures of its key: %v", height+1, next-1, made, account, got)
+			b.t.Fatalf("heights %d to %d have %d blocks of %s, want 3; new signatures of its key: %v",
+				height+1, next-1, made, account, got)
 		}
 	}
 }
@@ -303,7 +308,9 @@ func TestMixedValidatorKeyMovesToTroupeAndBack(t *testing.T) {
 	key := keyOf(t, s.home)
 	own := key.String() + "@" + v.before(t, n, key, s.network)
 	announce(t, s, own, slices.Delete(announced, moved, moved+1))
-	change(t, filepath.Join(s.home, "config.json"), func(c object) { c.at("troupe", "validator")["new_key_wait_blocks"] = wait })
+	change(t, filepath.Join(s.home, "config.json"), func(c object) {
+		c.at("troupe", "validator")["new_key_wait_blocks"] = wait
+	})
 	from := b.highest()
 	b.homes, b.p = append(b.homes, s), append(b.p, nil)
 	b.start(n)
@@ -311,19 +318,22 @@ func TestMixedValidatorKeyMovesToTroupeAndBack(t *testing.T) {
 	begins := uint64(0)
 	for limit := time.Now().Add(10 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		state := troupe.keyWait()
-		if state == nil {
-			break
-		}
-		if begins == 0 && state.From > 0 {
+		switch {
+		case state == nil && begins > 0:
+		case time.Now().After(limit):
+			t.Fatalf("the key does not wait until a block, or for too long: %+v at %d", state, troupe.final())
+		case state == nil || state.From == 0: // status does not show the wait yet, or no new block has arrived
+			continue
+		case begins == 0:
 			begins = state.From
 			t.Logf("%s moved to a troupe at %d; it begins to sign at %d", account, from, begins)
-		}
-		if state.From != 0 && state.From != begins {
+			continue
+		case state.From != begins:
 			t.Fatalf("the wait's end moved from %d to %d", begins, state.From)
+		default:
+			continue
 		}
-		if time.Now().After(limit) {
-			t.Fatalf("the wait does not end: %+v at %d", *state, troupe.final())
-		}
+		break
 	}
 	if begins < from+wait {
 		t.Errorf("the key waits until %d, want %d or more: the chain was at %d when the node began", begins, from+wait, from)
