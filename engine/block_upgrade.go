@@ -80,8 +80,11 @@ func (s *UpgradeState) Boundary() primitives.Height {
 	return s.NextStart
 }
 
-// needed returns the error about the next epoch's version.
-func (s *UpgradeState) needed() error {
+// Needed returns the error about the next epoch's version, or nil if this program supports it.
+func (s *UpgradeState) Needed() error {
+	if !s.IsNeeded() {
+		return nil
+	}
 	return fmt.Errorf("%w: version %d begins with the next epoch, at about height %d, and this program runs versions up to %d: "+
 		"this node halts there unless a newer release is installed before", ErrUpgradeNeeded, s.Next, s.NextStart, s.Newest)
 }
@@ -118,7 +121,7 @@ func (a *upgradeAdvice) of(s *UpgradeState) error {
 	case s.IsNeeded():
 		if a.at == 0 || s.Head >= a.at+upgradeEvery {
 			a.at = max(s.Head, 1)
-			return s.needed()
+			return s.Needed()
 		}
 	case f.Decided && !a.decided, f.Version != 0 && !a.voted:
 		a.voted, a.decided = true, a.decided || f.Decided
@@ -127,18 +130,27 @@ func (a *upgradeAdvice) of(s *UpgradeState) error {
 	return nil
 }
 
-// Upgrade returns the state of protocol upgrades at the head. Errors: those of the epoch manager.
-// Safe for concurrent use.
+// Upgrade returns the state of protocol upgrades at the head. While the headers are apart from the
+// imported blocks (HeaderChain.IsApart), it is that at the highest header. Errors: those of the epoch
+// manager and of the header chain. Safe for concurrent use.
 func (e *Engine) Upgrade() (UpgradeState, error) {
+	if s, apart, err := e.headerChain.upgradeApart(); apart || err != nil {
+		return s, err
+	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	return e.upgradeState(e.Head())
 }
 
 // upgradeState returns the state of protocol upgrades at a head. The caller holds epochMu.
-func (e *Engine) upgradeState(head *BlockNode) (s UpgradeState, err error) {
-	h, m := head.Header(), e.epochs
-	s = UpgradeState{Head: h.Height, Epoch: h.EpochID, Newest: parameters.Newest(e.chain.Version.Numbering), Ended: m.EndedVotes()}
+func (e *Engine) upgradeState(head *BlockNode) (UpgradeState, error) {
+	return upgradeStateAt(head.Header(), e.epochs, parameters.Newest(e.chain.Version.Numbering))
+}
+
+// upgradeStateAt returns the state of protocol upgrades at a header. The caller holds the lock of the
+// epoch manager, which knows the header.
+func upgradeStateAt(h *primitives.BlockHeader, m *epoch.Manager, newest primitives.ProtocolVersion) (s UpgradeState, err error) {
+	s = UpgradeState{Head: h.Height, Epoch: h.EpochID, Newest: newest, Ended: m.EndedVotes()}
 	if s.Version, err = m.ProtocolVersion(h.EpochID); err != nil {
 		return s, err
 	}
@@ -149,7 +161,7 @@ func (e *Engine) upgradeState(head *BlockNode) (s UpgradeState, err error) {
 	if err != nil {
 		return s, err
 	}
-	start, err := m.EpochStartHeight(head.Hash)
+	start, err := m.EpochStartHeight(h.Hash())
 	if err != nil {
 		return s, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/headerchain"
@@ -33,6 +34,10 @@ type HeaderChain struct {
 	rows      *headerRows
 	busy      bool // Add has rows that it has not written yet
 	offBranch bool // the highest header on disk is on a branch that does not extend the imported blocks
+
+	// jumps is the number of successful Jumps, and joined is 1 more than what jumps was when the headers
+	// last proved not to be apart from the imported blocks; 0: never yet.
+	jumps, joined atomic.Uint64
 }
 
 // headerBlocks is what HeaderChain reads of the engine. All methods are safe for concurrent use.
@@ -151,6 +156,7 @@ func (l *HeaderChain) Jump(p *headerchain.EpochProof) error {
 		l.chain = nil
 		return err
 	}
+	l.jumps.Add(1)
 	return nil
 }
 
@@ -173,6 +179,28 @@ func (l *HeaderChain) IsApart() (bool, error) {
 	}
 	height, err := l.heightOf(primitives.Hash(raw))
 	return height > l.blocks.Tip().Height(), err
+}
+
+// upgradeApart returns the state of protocol upgrades at the highest header, if the headers are apart
+// from the imported blocks. It costs next to nothing otherwise.
+func (l *HeaderChain) upgradeApart() (s UpgradeState, apart bool, err error) {
+	jumps := l.jumps.Load()
+	if l.joined.Load() == jumps+1 {
+		return s, false, nil
+	}
+	if apart, err = l.IsApart(); err != nil || !apart {
+		if err == nil {
+			l.joined.Store(jumps + 1) // only a Jump separates them again
+		}
+		return s, false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.ensure(); err != nil {
+		return s, true, err
+	}
+	s, err = upgradeStateAt(l.chain.Head().Header, l.chain.Epochs(), parameters.Newest(l.spec.Version.Numbering))
+	return s, true, err
 }
 
 // Head returns the highest validated header, or the head if no header is above it.

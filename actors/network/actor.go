@@ -202,7 +202,7 @@ type Actor struct {
 	headersApart bool
 	genesisOnly  bool // the chain began with a genesis that cannot be executed, and nothing else
 	noProof      proofWaitLog
-	// time in ms from which the actor may log again that headers have a newer protocol version than
+	// time in ms from which the actor may log again that the network has a newer protocol version than
 	// this node knows
 	newerLogAt int64
 	fullLogAt  int64      // time in ms from which the actor may log again that the disk is full

@@ -235,16 +235,22 @@ func (a *Actor) headersDone(m *headersResult) {
 		ev.Own = true
 	case errors.Is(m.err, headerchain.ErrVersion):
 		ev.Own = true
-		if now := a.now(); now >= a.newerLogAt {
-			a.newerLogAt = now + stuckLogPeriod
-			a.o.Log.WithError(m.err).Warn("network: headers of later epochs cannot be validated: this program must be upgraded")
-		}
+		a.logNewer("network: headers of later epochs cannot be validated: this program must be upgraded", m.err)
 		a.requestNext(m)
 	default:
 		ev.Own = true
 		a.ownFailure("headers", m.err)
 	}
 	a.step(ev)
+}
+
+// logNewer warns, at most once in stuckLogPeriod, that the network has or will have a protocol version
+// that this program does not know.
+func (a *Actor) logNewer(what string, err error) {
+	if now := a.now(); now >= a.newerLogAt {
+		a.newerLogAt = now + stuckLogPeriod
+		a.o.Log.WithError(err).Warn(what)
+	}
 }
 
 // requestNext requests the block after the tip, if its header is in the list. The engine then finds

@@ -143,7 +143,8 @@ func (x *bootstrap) length() primitives.Height {
 }
 
 // findSync looks for the sync block once the headers are near the best peer, or once no peer sends
-// more headers.
+// more headers. If the headers lead to a protocol version that this program does not know, it looks
+// for none, since the node would soon halt: the log says each minute that an upgrade is needed.
 func (a *Actor) findSync(x *bootstrap) {
 	at, err := a.o.Engine.HeaderChain().Head()
 	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersHorizon < best && !a.sync.Still(a.now()) {
@@ -152,7 +153,17 @@ func (a *Actor) findSync(x *bootstrap) {
 	x.busy = true
 	begun := a.now()
 	a.inBackground(x, "a sync block", func() func() {
-		point, err := a.o.Engine.HeaderChain().SyncBlock()
+		u, err := a.o.Engine.Upgrade()
+		if err == nil && u.IsNeeded() {
+			return func() {
+				x.busy = false
+				a.logNewer("state sync does not begin before this program is upgraded", u.Needed())
+			}
+		}
+		var point *engine.SyncBlock
+		if err == nil {
+			point, err = a.o.Engine.HeaderChain().SyncBlock()
+		}
 		var proof *headerchain.EpochProof
 		if err == nil && point != nil {
 			proof, err = a.o.Engine.HeaderChain().Proof()

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -46,12 +47,14 @@ func runNetwork(dir string) {
 type newerNetwork struct {
 	t         *testing.T
 	url, boot string
+	stop      func()
 }
 
-func newNewerNetwork(t *testing.T, dir string) *newerNetwork {
+// newNewerNetwork starts the validator. votes is the value of upgradeOverride.
+func newNewerNetwork(t *testing.T, dir, votes string) *newerNetwork {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), networkEnv+"="+dir, upgradeOverride+"=sequential")
+	cmd.Env = append(os.Environ(), networkEnv+"="+dir, upgradeOverride+"="+votes)
 	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -64,15 +67,15 @@ func newNewerNetwork(t *testing.T, dir string) *newerNetwork {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	n := &newerNetwork{t: t, stop: sync.OnceFunc(func() {
 		_ = in.Close()
 		_ = cmd.Wait()
-	})
+	})}
+	t.Cleanup(n.stop)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &newerNetwork{t: t}
 	if _, err := fmt.Sscan(line, &n.url, &n.boot); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +121,7 @@ func TestNetworkUpgradesBeyondOldNode(t *testing.T) {
 	dir := testnode.Home(t, home.InitOptions{ChainID: "sandbox", EpochLength: 10})
 	set(t, dir, `"block_production":"manual"`)
 	editOf("genesis.json", `"protocol_version": 88`, `"protocol_version": 86`)(t, dir)
-	network := newNewerNetwork(t, dir)
+	network := newNewerNetwork(t, dir, "sequential")
 	follower := testnode.Home(t, home.InitOptions{GenesisFile: filepath.Join(dir, "genesis.json")})
 	var log *logBuffer
 	open := func(t *testing.T) (*Daemon, string) {
@@ -221,6 +224,76 @@ func TestNetworkUpgradesBeyondOldNode(t *testing.T) {
 		requireMetrics(t, url, map[string]float64{"troupe_halted": 0, "near_current_protocol_version": 88, "near_protocol_version_next": 88, "troupe_newer_version_votes": 0})
 		if _, text := get(t, h, "/status"); strings.Contains(text, "upgrade_needed") {
 			t.Errorf("status: %s", text)
+		}
+	})
+}
+
+// TestArrivingNodeFetchesNoStateOfNewerVersion: a new node gets an epoch sync proof of a supported
+// version, and headers that lead to an unsupported one. It fetches no state, because it would soon
+// halt, and says that it must be upgraded. It bans no peer, and does the same after a restart. A newer
+// program then arrives with the same data.
+func TestArrivingNodeFetchesNoStateOfNewerVersion(t *testing.T) {
+	dir := shortEpochs(t, 30)
+	set(t, dir, `"block_production":"manual"`)
+	editOf("genesis.json", `"protocol_version": 88`, `"protocol_version": 87`)(t, dir)
+	old := newNewerNetwork(t, dir, "2200-01-01 00:00:00=88")
+	old.mine(185)
+	old.stop()
+	network := newNewerNetwork(t, dir, "sequential")
+	// At 238 the flat head is beyond the sync block, and the epoch from 241 on has version 88.
+	network.mine(53)
+	follower := followerHome(t, dir)
+	open := func(t *testing.T) (*Daemon, *logBuffer) {
+		t.Helper()
+		hm, on, l, log := loaded(t, follower), true, logrus.New(), new(logBuffer)
+		hm.Config.Network.Enabled, hm.Config.Network.Addr, hm.Config.Network.BootNodes = &on, "127.0.0.1:0", network.boot
+		l.SetOutput(log)
+		h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Log: l, Restarts: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h, log
+	}
+	for _, run := range []string{"older program", "older program again"} {
+		t.Run(run, func(t *testing.T) {
+			parameters.SupportForTest(t, 87)
+			h, log := open(t)
+			defer stop(t, h)
+			eventually(t, "at the newest header", func() bool {
+				at, err := h.Engine.HeaderChain().Head()
+				return err == nil && at.Height == 238
+			})
+			eventually(t, "logged why", func() bool {
+				return log.contains("state sync does not begin before this program is upgraded") &&
+					log.contains("version 88 begins with the next epoch, at about height 241, and this program runs versions up to 87")
+			})
+			if log.contains("state sync started") {
+				t.Errorf("a state sync has started:\n%s", log.b.String())
+			}
+			if status, text := get(t, h, "/status"); status != http.StatusOK ||
+				!strings.Contains(text, `"upgrade_needed":{"height":241,"version":88}`) || !strings.Contains(text, `"syncing":true`) {
+				t.Errorf("status %d: %s", status, text)
+			}
+			url := "http://" + h.Addr.String()
+			for name, want := range map[string]float64{"near_protocol_version_next": 88, "near_protocol_upgrade_block_height": 241,
+				"near_node_protocol_version": 87, "troupe_network_bans_total": 0, "near_peer_connections_total": 1} {
+				if got := metricOf(t, url, name); got != want {
+					t.Errorf("%s is %v, want %v", name, got, want)
+				}
+			}
+			if got := metricOf(t, network.url, "troupe_network_bans_total"); got != 0 {
+				t.Errorf("the network has banned %v times", got)
+			}
+		})
+	}
+	t.Run("newer program", func(t *testing.T) {
+		h, _ := open(t)
+		awaitStateSync(t, h)
+		h, _ = open(t)
+		defer stop(t, h)
+		eventually(t, "in step", func() bool { return h.Engine.Head().Height() == 238 })
+		if status, text := get(t, h, "/status"); status != http.StatusOK || strings.Contains(text, "upgrade_needed") {
+			t.Errorf("status %d: %s", status, text)
 		}
 	})
 }
