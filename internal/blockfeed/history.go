@@ -292,7 +292,7 @@ func (w *walk) fetch(ctx context.Context, ahead map[primitives.Height]*fetching,
 			at++
 			continue
 		}
-		absent := (errors.Is(x.err, ErrSkipped) || errors.Is(x.err, ErrNotYet)) && !errors.Is(x.err, errNoShard)
+		absent := isAbsent(x.err)
 		switch {
 		case absent && !c.Below:
 			return fetched{err: fmt.Errorf("%w: the feed has no block at this height", blockdoc.ErrLacks)}
@@ -302,6 +302,13 @@ func (w *walk) fetch(ctx context.Context, ahead map[primitives.Height]*fetching,
 			return x
 		}
 	}
+}
+
+// isAbsent returns whether an error of Source.Block says that the feed has no block at the height. A server
+// that is too busy does not say that.
+func isAbsent(err error) bool {
+	return (errors.Is(err, ErrSkipped) || errors.Is(err, ErrNotYet)) &&
+		!errors.Is(err, errNoShard) && !errors.As(err, new(*statusError))
 }
 
 // fetchOne fetches and checks a block on a goroutine of its own. A panic becomes its error.
@@ -329,7 +336,7 @@ func (w *walk) fetchOld(ctx context.Context, at primitives.Height) (d *blockdoc.
 			pause(ctx, nil, backoff(historyPause, n-1))
 		}
 		d, err = w.Block(ctx, at, true)
-		if err == nil || ctx.Err() != nil || errors.Is(err, ErrSkipped) || errors.Is(err, ErrNotYet) ||
+		if err == nil || ctx.Err() != nil || isAbsent(err) || errors.Is(err, errNoShard) ||
 			errors.Is(err, blockdoc.ErrForm) || errors.Is(err, errBudget) || errors.As(err, new(*blockdoc.MismatchError)) {
 			break
 		}

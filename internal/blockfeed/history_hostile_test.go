@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -176,4 +179,36 @@ func TestUnreadableBlockIsNotImported(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestBusyServerHasNoGaps: a server of neardata's layout that is too busy for a request does not say that the
+// chain has no block at the height. A walk that does not know the next height asks again, and does not take
+// the block below for the next one, which would contradict the chain.
+func TestBusyServerHasNoGaps(t *testing.T) {
+	list, _, last, _ := recorded(t)
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout} {
+		var asked atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var n primitives.Height
+			if _, err := fmt.Sscanf(r.URL.Path, "/v0/block_opt/%d", &n); err != nil {
+				w.WriteHeader(http.StatusBadRequest)
+			} else if n == last && asked.Add(1) == 1 {
+				w.WriteHeader(status)
+			} else if text := list[n]; text != nil {
+				_, _ = w.Write(text)
+			} else {
+				_, _ = w.Write([]byte("null"))
+			}
+		}))
+		defer server.Close()
+		s, err := Parse("neardata:" + server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := HistoryCheck{Height: last, Hash: mustParse(t, list[last]).Hash, Below: true}
+		w := walk{Source: s, at: &c, to: last, fetches: 1}
+		if err := w.run(t.Context(), func(*blockdoc.Document) error { return nil }); err != nil || c.Blocks != 1 || asked.Load() != 2 {
+			t.Errorf("status %d: %d blocks, %d requests, %v", status, c.Blocks, asked.Load(), err)
+		}
+	}
 }

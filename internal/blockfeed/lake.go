@@ -102,8 +102,12 @@ func (l *lake) absent(ctx context.Context, height primitives.Height) error {
 	if err != nil {
 		return err
 	}
-	if status != http.StatusOK {
+	switch status {
+	case http.StatusOK:
+	case http.StatusForbidden, http.StatusNotFound: // the client may not list objects, or the bucket has no list
 		return ErrNotYet
+	default:
+		return fmt.Errorf("%w: list of the bucket's blocks: %w", ErrNotYet, &statusError{status, clip(body)})
 	}
 	var list struct {
 		Prefixes []struct {

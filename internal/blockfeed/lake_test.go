@@ -107,3 +107,27 @@ func TestFilesNamedByIndexAreNotTakenForIDs(t *testing.T) {
 		t.Error("the IDs of the shards are their indices")
 	}
 }
+
+// TestBusyListHasNoGaps: a bucket that is too busy to list its blocks does not say that the chain has no block
+// at a height. A bucket whose objects may not be listed has none that it does not deliver.
+func TestBusyListHasNoGaps(t *testing.T) {
+	for status, absent := range map[int]bool{
+		http.StatusServiceUnavailable: false, http.StatusTooManyRequests: false, http.StatusForbidden: true, http.StatusNotFound: true,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/" {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			w.WriteHeader(status)
+		}))
+		defer server.Close()
+		s, err := Parse("lake:" + server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Block(t.Context(), 5, true); !errors.Is(err, ErrNotYet) || isAbsent(err) != absent {
+			t.Errorf("status %d: %v", status, err)
+		}
+	}
+}

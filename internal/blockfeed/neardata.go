@@ -28,8 +28,11 @@ func (n *neardata) Block(ctx context.Context, height primitives.Height, _ bool) 
 	}
 	switch status {
 	case http.StatusOK:
-	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusGatewayTimeout, http.StatusServiceUnavailable:
-		if status == http.StatusNotFound && bytes.Contains(body, []byte("BLOCK_NOT_KEPT")) {
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout, http.StatusServiceUnavailable:
+		// The block may be due, or the server may be too busy.
+		return nil, fmt.Errorf("%w: %w", ErrNotYet, &statusError{status, clip(body)})
+	case http.StatusNotFound:
+		if bytes.Contains(body, []byte("BLOCK_NOT_KEPT")) {
 			return nil, &statusError{status, clip(body)}
 		}
 		return nil, ErrNotYet

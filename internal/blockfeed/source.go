@@ -19,8 +19,8 @@ type Source interface {
 	Name() string
 	// Block returns the block at a height. If whole is set, the document has all new chunks of the
 	// block, otherwise at least those with transactions. ErrNotYet: the feed does not have the
-	// block yet; before this reply, the feed may have waited for the block. ErrSkipped: the chain
-	// has no block at that height.
+	// block yet; before this reply, the feed may have waited for the block. With a statusError, the
+	// feed does not say whether it has the block. ErrSkipped: the chain has no block at that height.
 	Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error)
 	// Code returns code by its hash: code that the block at a height carries, that the account has,
 	// or that the account deploys globally. nil: the feed does not know the code. The caller must
