@@ -61,6 +61,13 @@ func (s *fetchShare) awaited() {
 	s.next = true
 }
 
+// again gives back what a failed request has taken, before the next one for the same block.
+func (s *fetchShare) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held, s.own = s.held-s.own, 0
+}
+
 // end gives back what the fetch holds. The fetch can take no more.
 func (s *fetchShare) end() {
 	s.mu.Lock()
@@ -68,9 +75,15 @@ func (s *fetchShare) end() {
 	s.held, s.own, s.ended = s.held-s.own, 0, true
 }
 
+// shareOf returns the share of ctx, or nil.
+func shareOf(ctx context.Context) *fetchShare {
+	s, _ := ctx.Value(shareKey{}).(*fetchShare)
+	return s
+}
+
 // counted returns a reader whose bytes count for the share of ctx, if it has one.
 func counted(ctx context.Context, r io.Reader) io.Reader {
-	if s, is := ctx.Value(shareKey{}).(*fetchShare); is {
+	if s := shareOf(ctx); s != nil {
 		return &countedReader{r, s}
 	}
 	return r

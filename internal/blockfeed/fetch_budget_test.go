@@ -1,13 +1,17 @@
 package blockfeed
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/primitives"
@@ -50,4 +54,31 @@ func TestRepliesAheadHaveOneBudget(t *testing.T) {
 			t.Logf("%d requests for %d blocks, at most %d bytes held", asked.Load(), len(list), most)
 		})
 	}
+}
+
+// TestFailedRepliesLeaveTheBudget: what a failed request has read is not held while the block is requested
+// again.
+func TestFailedRepliesLeaveTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1000
+		b := &fetchBudget{limit: size}
+		tries := 0
+		w := walk{Source: &fake{name: "test", block: func(ctx context.Context, _ primitives.Height) (*blockdoc.Document, error) {
+			tries++
+			if _, err := io.ReadAll(counted(ctx, strings.NewReader(strings.Repeat("a", size)))); err != nil {
+				return nil, err
+			}
+			if b.Held() != size {
+				t.Errorf("%d bytes are held at request %d", b.Held(), tries)
+			}
+			return nil, errors.New("no connection")
+		}}}
+		share := &fetchShare{fetchBudget: b}
+		if _, err := w.fetchOld(context.WithValue(t.Context(), shareKey{}, share), 1); errors.Is(err, errBudget) || tries != historyTries {
+			t.Errorf("%d requests: %v", tries, err)
+		}
+		if share.end(); b.Held() != 0 {
+			t.Errorf("%d bytes are held at the end", b.Held())
+		}
+	})
 }

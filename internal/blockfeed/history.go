@@ -333,6 +333,9 @@ func (w *walk) fetchOld(ctx context.Context, at primitives.Height) (d *blockdoc.
 	defer cancel()
 	for n := range historyTries {
 		if n > 0 {
+			if share := shareOf(ctx); share != nil {
+				share.again()
+			}
 			pause(ctx, nil, backoff(historyPause, n-1))
 		}
 		d, err = w.Block(ctx, at, true)
