@@ -105,10 +105,12 @@ func newConnLimiter(o *Options, cors *cors) (*connLimiter, error) {
 		return nil, fmt.Errorf("troupe.rpc.trusted_proxies: %w", err)
 	}
 	if most := maxConns(openFiles()); o.Limits.Connections > most {
-		o.Log.Infof("%d files may be open at a time, so at most %d connections (troupe.rpc.max_connections: %d)", openFiles(), most, o.Limits.Connections)
+		o.Log.Infof("%d files may be open at a time, so at most %d connections (troupe.rpc.max_connections: %d)",
+			openFiles(), most, o.Limits.Connections)
 		o.Limits.Connections = most
 	}
-	d := &connLimiter{replies: replyQueue{freed: make(chan struct{}, 1)}, limits: o.Limits, log: o.Log, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
+	d := &connLimiter{replies: replyQueue{freed: make(chan struct{}, 1)}, limits: o.Limits, log: o.Log, cors: cors,
+		proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
 	l, err := newLive(o)
 	if err != nil {
 		return nil, err

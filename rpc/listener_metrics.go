@@ -14,7 +14,8 @@ func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	d.mu.Lock()
 	set := func(id limits.ID, v int64) { fill[id], known[id] = v, true }
 	set(limits.MaxConnections, int64(len(d.conns)))
-	for _, id := range []limits.ID{limits.MaxAddressSockets, limits.MaxAddressSubscriptions, limits.MaxAddressConnections, limits.MaxAddressParked, limits.MaxAddressSimulations, limits.MaxAddressInFlight} {
+	for _, id := range []limits.ID{limits.MaxAddressSockets, limits.MaxAddressSubscriptions, limits.MaxAddressConnections,
+		limits.MaxAddressParked, limits.MaxAddressSimulations, limits.MaxAddressInFlight} {
 		set(id, 0)
 	}
 	for _, c := range d.clients {
@@ -64,12 +65,17 @@ func (s *Server) appendLimits(b []byte) []byte {
 	s.limiter.mu.Lock()
 	addresses := len(s.limiter.clients)
 	s.limiter.mu.Unlock()
-	b = fmt.Appendf(appendHead(b, "troupe_rpc_addresses", "gauge", "Addresses with connections"), "troupe_rpc_addresses %d\n", addresses)
-	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced", "gauge", "Connections that wait as they send more than half of the cores can answer"), "troupe_rpc_paced %d\n", s.limiter.pacer.waiting())
-	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced_total", "counter", "How often a connection waited for that"), "troupe_rpc_paced_total %d\n", s.limiter.pacer.delays.Load())
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_addresses", "gauge", "Addresses with connections"),
+		"troupe_rpc_addresses %d\n", addresses)
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced", "gauge", "Connections that wait as they send more than half of the cores can answer"),
+		"troupe_rpc_paced %d\n", s.limiter.pacer.waiting())
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced_total", "counter", "How often a connection waited for that"),
+		"troupe_rpc_paced_total %d\n", s.limiter.pacer.delays.Load())
 	waiting, texts := s.limiter.replies.waiting()
-	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting", "gauge", "Large replies that many are told and that wait for room"), "troupe_rpc_replies_waiting %d\n", waiting)
-	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting_bytes", "gauge", "What these are made of, each text once; at most 32 MiB"), "troupe_rpc_replies_waiting_bytes %d\n", texts)
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting", "gauge", "Large replies that many are told and that wait for room"),
+		"troupe_rpc_replies_waiting %d\n", waiting)
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting_bytes", "gauge", "What these are made of, each text once; at most 32 MiB"),
+		"troupe_rpc_replies_waiting_bytes %d\n", texts)
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_opened_total", "counter", "Connections that were let in"),
 		"troupe_rpc_connections_opened_total %d\n", s.limiter.opened.Load())
 	b = fmt.Appendf(

@@ -24,7 +24,9 @@ const (
 	waitSendTx
 )
 
-var waitNames = [...]string{waitTx: "tx", waitTxStatus: "tx_status", waitExperimentalTxStatus: "EXPERIMENTAL_tx_status", waitSendTx: "send_tx"}
+var waitNames = [...]string{
+	waitTx: "tx", waitTxStatus: "tx_status", waitExperimentalTxStatus: "EXPERIMENTAL_tx_status", waitSendTx: "send_tx",
+}
 
 // errorCodes are the JSON-RPC error codes that have a counter.
 var errorCodes = [...]int{-32000, -32601, -32700}
@@ -173,7 +175,8 @@ func (s *series) appendHistogram(b []byte, label string) []byte {
 	total += s.buckets[timeBuckets].Load()
 	b = fmt.Appendf(b, "near_rpc_processing_time_bucket{method=%q,le=\"+Inf\"} %d\n", label, total)
 	seconds := strconv.FormatFloat(float64(s.nanos.Load())/1e9, 'g', -1, 64)
-	return fmt.Appendf(b, "near_rpc_processing_time_sum{method=%q} %s\nnear_rpc_processing_time_count{method=%q} %d\n", label, seconds, label, total)
+	return fmt.Appendf(b, "near_rpc_processing_time_sum{method=%q} %s\nnear_rpc_processing_time_count{method=%q} %d\n",
+		label, seconds, label, total)
 }
 
 func (m *metrics) appendWaits(b []byte) []byte {

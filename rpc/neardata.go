@@ -203,7 +203,8 @@ func (s *Server) documentFault(ctx *fasthttp.RequestCtx, reply []byte, status in
 	case bytes.Contains(reply, []byte(`"name":"TOO_FAR_AHEAD"`)):
 		s.refuseDocument(ctx, http.StatusNotFound, []string{"The block is too far in the future", "BLOCK_DOES_NOT_EXIST"})
 	case bytes.Contains(reply, []byte(`"name":"UNKNOWN_BLOCK"`)):
-		s.refuseDocument(ctx, http.StatusNotFound, []string{"The block is not kept any more: /v0/first_block leads to the first that is", "BLOCK_NOT_KEPT"})
+		s.refuseDocument(ctx, http.StatusNotFound,
+			[]string{"The block is not kept any more: /v0/first_block leads to the first that is", "BLOCK_NOT_KEPT"})
 	default:
 		ctx.SetContentType(jsonType)
 		if status == http.StatusOK {

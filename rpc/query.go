@@ -47,8 +47,9 @@ var queryLabels = func() (labels []string) {
 // viewMethod declares the EXPERIMENTAL_ method of one request type. All its errors are structured.
 func viewMethod(kind queryKind, name, params, doc string, faults ...*Fault) Method[queryParams] {
 	return Method[queryParams]{
-		Name: name, Doc: doc, Faults: append([]*Fault{UnknownBlock, UnknownAccount, NoSyncedBlocks, UnavailableShard, GarbageCollected}, faults...),
-		Parse: parseView(kind, params),
+		Name: name, Doc: doc,
+		Faults: append([]*Fault{UnknownBlock, UnknownAccount, NoSyncedBlocks, UnavailableShard, GarbageCollected}, faults...),
+		Parse:  parseView(kind, params),
 		Handle: func(c *call, b []byte, q *queryParams) ([]byte, error) {
 			s, err := c.node.State(q.block, q.account)
 			if err != nil {

@@ -150,7 +150,8 @@ kind.`,
 		var nonce uint64
 		gone := false
 		err = readStruct(v, "RpcSandboxSetKeyRequest", field{"account_id", false, into(&r.AccountID, readAccountID)},
-			field{"public_key", false, into(&key, readKey)}, field{"nonce", true, into(&nonce, readUint64)}, field{"remove", true, into(&gone, readBool)})
+			field{"public_key", false, into(&key, readKey)}, field{"nonce", true, into(&nonce, readUint64)},
+			field{"remove", true, into(&gone, readBool)})
 		if err == nil {
 			r.PublicKey, r.AccessKey.Nonce = key.Handle(), primitives.Nonce(nonce)
 		}

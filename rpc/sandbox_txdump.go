@@ -21,7 +21,8 @@ var sandboxDumpTransaction = Method[view.Trace]{
 	Name: "sandbox_dump_transaction",
 	Doc: `Returns everything that a transaction and its receipts read and write, as records of the state before it, with
 the transaction and its outcomes. The reply is the input of sandbox_replay_transaction in any sandbox.`,
-	Faults: []*Fault{SandboxRefused, UnknownTransaction, Timeout}, Waits: true, Simulates: true, Sandbox: true, Own: true, Ignores: []string{"sender_account_id", "wait_until"},
+	Faults: []*Fault{SandboxRefused, UnknownTransaction, Timeout}, Waits: true, Simulates: true,
+	Sandbox: true, Own: true, Ignores: []string{"sender_account_id", "wait_until"},
 	Parse: func(v val) (p view.Trace, err error) {
 		return p, readStruct(v, "RpcSandboxDumpTransactionRequest", field{"tx_hash", false, into(&p.Hash, readHash)})
 	},
@@ -89,7 +90,8 @@ changes unless replace is true. To keep this chain unchanged, use a world (sandb
 func readDeeds(v val) ([]view.Deed, error) {
 	out, err := readList(v, func(v val) (d view.Deed, err error) {
 		var gas, nodes uint64
-		err = readStruct(v, "Outcome", field{"executor_id", false, into(&d.Executor, readAccountID)}, field{"gas_burnt", false, into(&gas, readUint64)},
+		err = readStruct(v, "Outcome", field{"executor_id", false, into(&d.Executor, readAccountID)},
+			field{"gas_burnt", false, into(&gas, readUint64)},
 			field{"gas_trie_nodes", true, into(&nodes, readUint64)},
 			field{"logs", false, func(v val) (err error) {
 				d.Logs, err = readList(v, func(v val) (string, error) {

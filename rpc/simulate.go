@@ -17,7 +17,8 @@ var simulateTx = Method[view.Simulate]{
 	Name: "EXPERIMENTAL_simulate_tx",
 	Doc: `Executes a transaction with all its receipts on the state after a block, discards the changes, and returns what
 tx_status would return.`,
-	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
+	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout},
+	Waits:  true, Simulates: true,
 	Own: true, Parse: parseSimulate,
 	Handle: func(c *call, b []byte, p *view.Simulate) ([]byte, error) {
 		p.Client = c.x.fairClient()
@@ -50,7 +51,8 @@ var traceTx = Method[view.Trace]{
 	Name: "EXPERIMENTAL_trace_tx",
 	Doc: `Returns a trace of an executed or simulated transaction: its receipts, with the host functions and storage
 accesses of each contract call.`,
-	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
+	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout},
+	Waits:  true, Simulates: true,
 	Own: true, Ignores: []string{"sender_account_id"}, Parse: parseTrace,
 	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {
 		p.Client = c.x.fairClient()

@@ -107,7 +107,8 @@ var unsubscribe = Method[string]{
 
 // readShardUID reads {"shard_id", "version"}.
 func readShardUID(v val) (uid primitives.ShardUID, err error) {
-	err = readStruct(v, "ShardUId", field{"shard_id", false, into(&uid.ID, readUint32)}, field{"version", false, into(&uid.Version, readUint32)})
+	err = readStruct(v, "ShardUId", field{"shard_id", false, into(&uid.ID, readUint32)},
+		field{"version", false, into(&uid.Version, readUint32)})
 	return uid, err
 }
 

@@ -55,7 +55,8 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 	out := map[string]any{
 		"archive": c.Archive, "chain_id": g.ChainID, "epoch_length": g.EpochLength, "num_block_producer_seats": g.NumBlockProducerSeats,
 		"rpc_addr": addr,
-		"version":  map[string]any{"build": version.Build, "commit": version.Commit, "rustc_version": version.Compiler, "version": version.Version},
+		"version": map[string]any{
+			"build": version.Build, "commit": version.Commit, "rustc_version": version.Compiler, "version": version.Version},
 
 		"block_production_tracking_delay":           text(short("consensus.block_production_tracking_delay", [2]uint64{0, 10_000_000})),
 		"min_block_production_delay":                text(short("consensus.min_block_production_delay", [2]uint64{0, 600_000_000})),
@@ -74,9 +75,12 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 		"tracked_shards_config": c.tracked(), "state_sync": sync,
 		"gc": map[string]any{"gc_blocks_limit": get("gc_blocks_limit", 2), "gc_fork_clean_step": get("gc_fork_clean_step", 100),
 			"gc_num_epochs_to_keep": get("gc_num_epochs_to_keep", 5), "gc_step_period": get("gc_step_period", nil)},
-		"epoch_sync":        get("epoch_sync", map[string]any{"epoch_sync_horizon_num_epochs": 2, "timeout_for_epoch_sync": map[string]any{"secs": 60, "nanos": 0}}),
-		"save_trie_changes": get("save_trie_changes", !c.Archive), "save_tx_outcomes": outcomes, "save_receipt_to_tx": get("save_receipt_to_tx", outcomes),
-		"save_state_changes": get("save_state_changes", true), "save_untracked_partial_chunks_parts": get("save_untracked_partial_chunks_parts", true),
+		"epoch_sync": get("epoch_sync", map[string]any{
+			"epoch_sync_horizon_num_epochs": 2, "timeout_for_epoch_sync": map[string]any{"secs": 60, "nanos": 0}}),
+		"save_trie_changes": get("save_trie_changes", !c.Archive), "save_tx_outcomes": outcomes,
+		"save_receipt_to_tx":                       get("save_receipt_to_tx", outcomes),
+		"save_state_changes":                       get("save_state_changes", true),
+		"save_untracked_partial_chunks_parts":      get("save_untracked_partial_chunks_parts", true),
 		"receipt_to_tx_max_hint_window":            get("receipt_to_tx_max_hint_window", 20),
 		"receipt_to_tx_max_hop_distance":           get("receipt_to_tx_max_hop_distance", 20),
 		"receipt_to_tx_max_outcomes_per_request":   get("receipt_to_tx_max_outcomes_per_request", 20_000),

@@ -488,7 +488,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	c := &Config{
 		GenesisFile: str("genesis_file"), RecordsFile: str("genesis_records_file"),
 		ValidatorKeyFile: str("validator_key_file"), NodeKeyFile: str("node_key_file"),
-		Archive: yes("archive"), ArchiveStart: str("troupe.archive_start"), GCEpochsToKeep: max(num("gc_num_epochs_to_keep"), 3), GCBlocksLimit: num("gc_blocks_limit"),
+		Archive: yes("archive"), ArchiveStart: str("troupe.archive_start"),
+		GCEpochsToKeep: max(num("gc_num_epochs_to_keep"), 3), GCBlocksLimit: num("gc_blocks_limit"),
 		GCStepPeriod: dur("gc_step_period"), GCMinAge: dur("troupe.gc_min_age"), StorePath: str("store.path"),
 		WriteBuffer: num("troupe.storage.write_buffer_bytes"), BlockCache: num("troupe.storage.block_cache_bytes"),
 		StateMemory: num("troupe.state.memory_bytes"), PointEpochs: num("troupe.state.point_epochs"),
@@ -560,9 +561,11 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			PollingTimeout: dur("rpc.polling_config.polling_timeout"),
 			MaxBody:        num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
 			CORS: list("rpc.cors_allowed_origins"), TrustedProxies: list("troupe.rpc.trusted_proxies"),
-			APIKeys: list("troupe.rpc.api_keys"), RequireAPIKey: yes("troupe.rpc.require_api_key"), TLSCert: str("troupe.rpc.tls_cert"), TLSKey: str("troupe.rpc.tls_key"),
+			APIKeys: list("troupe.rpc.api_keys"), RequireAPIKey: yes("troupe.rpc.require_api_key"),
+			TLSCert: str("troupe.rpc.tls_cert"), TLSKey: str("troupe.rpc.tls_key"),
 			Debug: yes("rpc.enable_debug_rpc"), Indexer: yes("rpc.enable_indexer_rpc"), IndexerRequests: num("rpc.indexer_max_concurrent_requests"),
-			Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Console: maybe("troupe.rpc.console"),
+			Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"),
+			Sandbox: maybe("troupe.rpc.sandbox"), Console: maybe("troupe.rpc.console"),
 		}
 		c.RPC.Limits, c.RPC.Named = readLimits(d)
 	}
@@ -575,7 +578,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	o := &c.ReceiptOrigins
 	o.Outcomes = unless("save_tx_outcomes", true)
 	o.Mapping = unless("save_receipt_to_tx", o.Outcomes)
-	o.Window, o.Hop, o.Budget = num("receipt_to_tx_max_hint_window"), num("receipt_to_tx_max_hop_distance"), num("receipt_to_tx_max_outcomes_per_request")
+	o.Window, o.Hop = num("receipt_to_tx_max_hint_window"), num("receipt_to_tx_max_hop_distance")
+	o.Budget = num("receipt_to_tx_max_outcomes_per_request")
 	c.Network = Network{
 		Pace: Pace(
 			str("troupe.network.pace"),
@@ -598,7 +602,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			"consensus.header_sync_initial_timeout",
 		), RouteHorizon: num("tx_routing_height_horizon"), NoRouting: yes("disable_tx_routing"),
 	}
-	c.Network.AdvertisePeriod, c.Network.NewT1 = dur("network.tier1.advertise_proxies_interval"), num("network.tier1.new_connections_per_attempt")
+	c.Network.AdvertisePeriod = dur("network.tier1.advertise_proxies_interval")
+	c.Network.NewT1 = num("network.tier1.new_connections_per_attempt")
 	const experimental = "network.experimental."
 	x := &c.Network.Experimental
 	x.T3Addr, x.NoInbound = str(experimental+"tier3_public_addr"), yes(experimental+"inbound_disabled")

@@ -24,7 +24,8 @@ func (c *Config) rules(file string, hadTracked []string) error {
 	}
 	k := &c.Consensus
 	if k.MinDelay <= 0 || k.MaxDelay < k.MinDelay {
-		bad("consensus.min_block_production_delay", k.MinDelay.String(), fmt.Sprintf("above 0 and at most max_block_production_delay (%v)", k.MaxDelay))
+		bad("consensus.min_block_production_delay", k.MinDelay.String(),
+			fmt.Sprintf("above 0 and at most max_block_production_delay (%v)", k.MaxDelay))
 	}
 	if k.MaxWait < k.MinDelay {
 		bad("consensus.max_block_wait_delay", k.MaxWait.String(), fmt.Sprintf("at least min_block_production_delay (%v)", k.MinDelay))
@@ -91,7 +92,8 @@ func (c *Config) rules(file string, hadTracked []string) error {
 		}
 	}
 	if s := c.History.Source; s != "" && !IsHistorySource(s) {
-		bad("troupe.history.source", strconv.Quote(clip(s)), "neardata:URL, lake:URL or lake:FOLDER, where URL begins with http:// or https://, or null")
+		bad("troupe.history.source", strconv.Quote(clip(s)),
+			"neardata:URL, lake:URL or lake:FOLDER, where URL begins with http:// or https://, or null")
 	}
 	n := &c.Network
 	if n.Addr != "" && !IsAddress(n.Addr) {
@@ -128,7 +130,9 @@ func (c *Config) rules(file string, hadTracked []string) error {
 			}
 		}
 	}
-	for _, f := range []struct{ key, value string }{{"genesis_file", c.GenesisFile}, {"validator_key_file", c.ValidatorKeyFile}, {"node_key_file", c.NodeKeyFile}} {
+	for _, f := range []struct{ key, value string }{
+		{"genesis_file", c.GenesisFile}, {"validator_key_file", c.ValidatorKeyFile}, {"node_key_file", c.NodeKeyFile},
+	} {
 		if f.value == "" || strings.ContainsRune(f.value, 0) {
 			bad(f.key, strconv.Quote(f.value), "the name of a file")
 		}

@@ -107,15 +107,19 @@ var extras = map[string]rule{
 	},
 	"network.experimental.connect_only_to_boot_nodes": {kind: kBool,
 		doc: "whether the node dials no peers but `network.boot_nodes`. Other peers can still connect to it"},
-	overrides + "connect_to_reliable_peers_on_startup": {kind: kBool, nullable: true, doc: "whether the node dials the peers of its previous run. null: yes"},
+	overrides + "connect_to_reliable_peers_on_startup": {kind: kBool, nullable: true,
+		doc: "whether the node dials the peers of its previous run. null: yes"},
 	rateLimits: {kind: kAny, nullable: true,
 		doc: "limits on the messages of each connection, by neard's names of messages: `{\"rate_limits\": {\"Block\": " +
 			"{\"maximum_size\": 50, \"refill_rate\": 2.5}}}` accepts 50 blocks at once and 2.5 a second. `null` instead of a limit " +
 			"removes neard's. Messages above a limit are dropped and counted in `near_peer_message_rate_limited_by_type_total`. " +
 			"By default, EpochSyncRequest and EpochSyncResponse are limited, to one in 30 s"},
-	overrides + "outbound_disabled":                 {kind: kBool, nullable: true, doc: "whether the node dials no peers, not even boot nodes. null: no"},
-	overrides + "max_send_peers":                    {kind: kU64, nullable: true, max: maxPeersSent, doc: "largest number of known peers that the node reports to a peer that asks for peers. null: 512"},
-	overrides + "routed_message_ttl":                {kind: kU64, nullable: true, min: 1, max: 255, doc: "number of hops after which a message of this node is dropped. null: 100"},
+	overrides + "outbound_disabled": {kind: kBool, nullable: true,
+		doc: "whether the node dials no peers, not even boot nodes. null: no"},
+	overrides + "max_send_peers": {kind: kU64, nullable: true, max: maxPeersSent,
+		doc: "largest number of known peers that the node reports to a peer that asks for peers. null: 512"},
+	overrides + "routed_message_ttl": {kind: kU64, nullable: true, min: 1, max: 255,
+		doc: "number of hops after which a message of this node is dropped. null: 100"},
 	"network.outgoing_queue_limiter_capacity_bytes": {kind: kU64, nullable: true},
 	"network.max_write_buffer_capacity_bytes":       {kind: kU64, nullable: true},
 

@@ -19,7 +19,9 @@ type TrackedShards struct {
 }
 
 // trackedKeys are tracked_shards_config and the older keys that tracked_shards_config replaces.
-var trackedKeys = []string{"tracked_shards_config", "tracked_shards", "tracked_accounts", "tracked_shard_schedule", "tracked_shadow_validator"}
+var trackedKeys = []string{
+	"tracked_shards_config", "tracked_shards", "tracked_accounts", "tracked_shard_schedule", "tracked_shadow_validator",
+}
 
 const trackedAllowed = `"AllShards", "NoShards", {"Shards": ["s0.v3", ...]}, {"Accounts": [account, ...]}, {"Schedule": [[shard id, ...], ...]} or {"ShadowValidator": account}`
 

@@ -59,7 +59,8 @@ var files = sync.OnceValue(func() map[string]*File {
 		_, _ = w.Write(body)                                       // writing to memory cannot fail
 		_ = w.Close()
 		sum := sha256.Sum256(body)
-		out[path.Base(name)] = &File{Body: body, Packed: packed.Bytes(), Type: types[path.Ext(name)], Tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
+		out[path.Base(name)] = &File{Body: body, Packed: packed.Bytes(), Type: types[path.Ext(name)],
+			Tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
 	}
 	return out
 })

@@ -297,7 +297,8 @@ func (r *Row) DefaultFor(memory uint64) uint64 {
 func (r *Row) Shown() string {
 	switch {
 	case r.Share != 0:
-		return strconv.FormatUint(r.Default/mib, 10) + " MiB, or 1/" + strconv.FormatUint(r.Share, 10) + " of the machine's memory if that is more"
+		return strconv.FormatUint(r.Default/mib, 10) + " MiB, or 1/" + strconv.FormatUint(r.Share, 10) +
+			" of the machine's memory if that is more"
 	case r.Time != nil:
 		return strconv.FormatUint(r.Default/second, 10) + " s"
 	case r.Default >= mib:

@@ -124,7 +124,8 @@ func (s *shapes) method(m *Method, components object) {
 	}}
 	components["Cause_"+m.Name] = object{"oneOf": causes}
 	components["Response_"+m.Name] = object{
-		"type": "object", "required": []string{"jsonrpc", "id"}, "properties": object{"jsonrpc": object{"type": "string"}, "id": object{"type": "string"}},
+		"type": "object", "required": []string{"jsonrpc", "id"},
+		"properties": object{"jsonrpc": object{"type": "string"}, "id": object{"type": "string"}},
 		"oneOf": []any{
 			object{"type": "object", "required": []string{"result"}, "properties": object{"result": s.results[m.Name].schema()}},
 			object{"type": "object", "required": []string{"error"}, "properties": object{"error": ref("Error_" + m.Name)}},

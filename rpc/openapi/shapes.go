@@ -23,7 +23,8 @@ var readShapes = sync.OnceValues(func() (*shapes, error) { return parseShapes(sh
 
 // parseShapes parses shapes.txt. A line that begins with four spaces continues the previous line.
 func parseShapes(text string) (*shapes, error) {
-	s := &shapes{params: map[string]shape{}, results: map[string]shape{}, faults: map[string]*shape{}, types: map[string]shape{}, texts: map[string]string{}}
+	s := &shapes{params: map[string]shape{}, results: map[string]shape{}, faults: map[string]*shape{},
+		types: map[string]shape{}, texts: map[string]string{}}
 	for _, line := range strings.Split(strings.ReplaceAll(text, "\n    ", " "), "\n") {
 		if line == "" || line[0] == '#' {
 			continue
