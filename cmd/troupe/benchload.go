@@ -136,7 +136,8 @@ docs/guide/benchmarks.md explains the report and how to compare two.`,
 	f.IntVar(&o.Connections, "connections", 1024, "maximum number of requests in flight")
 	f.IntVar(&o.Accounts, "accounts", 1000, "sending accounts; each has one transaction in flight")
 	f.StringVar(&fund, "fund", "1", "NEAR that each created account gets")
-	f.StringVar(&o.Until, "until", view.LevelExecutedOptimistic.String(), "execution level to wait for: "+strings.Join(view.LevelNames[1:], ", "))
+	f.StringVar(&o.Until, "until", view.LevelExecutedOptimistic.String(),
+		"execution level to wait for: "+strings.Join(view.LevelNames[1:], ", "))
 	f.DurationVar(&o.Timeout, "timeout", 20*time.Second, "time limit of one request, and of the requests in flight at the end")
 	f.BoolVar(&knee, "knee", false, "search for the highest sustainable rate")
 	f.DurationVar(&s.P99, "p99", time.Second, "with --knee: highest p99 latency with which a trial passes")

@@ -44,7 +44,8 @@ any NEAR RPC: --url takes an address, or mainnet or testnet for the public RPCs 
 			if err != nil {
 				return err
 			}
-			keys, err := askRPC(ctx, url, "query", map[string]any{"request_type": "view_access_key_list", "finality": "optimistic", "account_id": id})
+			keys, err := askRPC(ctx, url, "query", map[string]any{
+				"request_type": "view_access_key_list", "finality": "optimistic", "account_id": id})
 			if err != nil && !tooMany(err) {
 				return err
 			}
@@ -243,7 +244,8 @@ themselves.`,
 			if err != nil {
 				return err
 			}
-			params := map[string]any{"request_type": "call_function", "account_id": id, "method_name": args[1], "args_base64": base64.StdEncoding.EncodeToString(input)}
+			params := map[string]any{"request_type": "call_function", "account_id": id, "method_name": args[1],
+				"args_base64": base64.StdEncoding.EncodeToString(input)}
 			refer(params, block)
 			result, err := askRPC(cmd.Context(), url, "query", params)
 			if err != nil {
@@ -602,7 +604,8 @@ func showBlock(cmd *cobra.Command, url string, result json.RawMessage) error {
 		}
 		say(cmd, "shard %-2d %d transactions, %d receipts, by %s", c.Shard, len(v.Txs), len(v.Receipts), txtext.Line(v.Author, 64))
 		for _, t := range v.Txs {
-			say(cmd, "  %s  %s -> %s  %s", txtext.Line(t.Hash, 64), txtext.Line(t.Signer, 64), txtext.Line(t.Receiver, 64), txtext.Actions(t.Actions))
+			say(cmd, "  %s  %s -> %s  %s", txtext.Line(t.Hash, 64), txtext.Line(t.Signer, 64), txtext.Line(t.Receiver, 64),
+				txtext.Actions(t.Actions))
 		}
 	}
 	return nil

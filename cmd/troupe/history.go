@@ -100,7 +100,8 @@ type historyProgress struct {
 func historyOf(m *prom.Metrics) *historyProgress {
 	p := new(historyProgress)
 	for name, v := range map[string]*float64{
-		"blocks": &p.blocks, "lowest_height": &p.low, "highest_height": &p.high, "first_height": &p.first, "bytes": &p.bytes, "outcomes": &p.outcomes,
+		"blocks": &p.blocks, "lowest_height": &p.low, "highest_height": &p.high, "first_height": &p.first,
+		"bytes": &p.bytes, "outcomes": &p.outcomes,
 		"unproven_outcomes": &p.unproven, "progress": &p.share, "seconds_left": &p.secondsLeft, "errors": &p.errors,
 	} {
 		*v, _ = m.Sum("troupe_history_" + name)
@@ -151,7 +152,8 @@ func (p *historyProgress) String() string {
 	if p.state == "" {
 		return has + "; no feed is configured"
 	}
-	text := fmt.Sprintf("%s: %.2f %% down to height %.0f; %s; %.0f outcomes are proven, %.0f are not", p.state, 100*p.share, p.first, has, p.outcomes, p.unproven)
+	text := fmt.Sprintf("%s: %.2f %% down to height %.0f; %s; %.0f outcomes are proven, %.0f are not",
+		p.state, 100*p.share, p.first, has, p.outcomes, p.unproven)
 	if !p.ended() {
 		text += "; " + p.timeLeft()
 	}

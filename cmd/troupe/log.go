@@ -19,10 +19,12 @@ import (
 var parts = map[string][]string{
 	"rpc": {"rpc."}, "jsonrpc": {"rpc."},
 	"actors": {"actors/"}, "node": {"actors/node."}, "producer": {"actors/producer."}, "shard": {"actors/shard."},
-	"chain": {"actors/chain.", "engine."}, "client": {"actors/", "engine."}, "chunks": {"actors/shard.", "actors/validator."}, "doomslug": {"actors/producer.", "actors/validator."},
+	"chain": {"actors/chain.", "engine."}, "client": {"actors/", "engine."},
+	"chunks": {"actors/shard.", "actors/validator."}, "doomslug": {"actors/producer.", "actors/validator."},
 	"stats": {"actors/node.(*meter)"}, "host": {"internal/daemon.", "cmd/"}, "config": {"cmd/"},
 	"garbage_collection": {"internal/daemon."}, "vm": {"runtime/vm"}, "runtime": {"runtime/"}, "store": {"storage."}, "db": {"storage."},
-	"network": {"actors/network."}, "sync": {"actors/network."}, "telemetry": nil, "delay_detector": nil, "state_viewer": nil, "epoch_manager": nil, "resharding": nil,
+	"network": {"actors/network."}, "sync": {"actors/network."}, "telemetry": nil,
+	"delay_detector": nil, "state_viewer": nil, "epoch_manager": nil, "resharding": nil,
 }
 
 // everything holds the names that mean the whole node.

@@ -33,8 +33,9 @@ func addUnsupported(root *cobra.Command) {
 	for _, c := range unsupported {
 		why := fmt.Sprintf("neard's command %s does not exist in troupe: %s", c.name, c.instead)
 		cmd := &cobra.Command{
-			Use: c.name, Short: "Not available in troupe", Long: wrap(why), Example: "  troupe " + c.name + "    prints this advice and exits with code 1",
-			Hidden: true, Args: cobra.ArbitraryArgs, FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+			Use: c.name, Short: "Not available in troupe", Long: wrap(why),
+			Example: "  troupe " + c.name + "    prints this advice and exits with code 1",
+			Hidden:  true, Args: cobra.ArbitraryArgs, FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 			RunE: func(*cobra.Command, []string) error { return errors.New(why) },
 		}
 		if c.alias != "" {

@@ -104,7 +104,9 @@ that also sends SIGHUP.`,
 				defer release()
 			}
 			flags := cmd.Flags()
-			for flag, addr := range map[string]string{"rpc-addr": o.rpcAddr, "rpc-prometheus-addr": o.prometheusAddr, "network-addr": o.networkAddr} {
+			for flag, addr := range map[string]string{
+				"rpc-addr": o.rpcAddr, "rpc-prometheus-addr": o.prometheusAddr, "network-addr": o.networkAddr,
+			} {
 				if flags.Changed(flag) && !config.IsAddress(addr) {
 					return usagef("--%s is %q, must be host:port, like 127.0.0.1:3030", flag, addr)
 				}
@@ -132,7 +134,8 @@ that also sends SIGHUP.`,
 			if o.captureMiB < 1 {
 				return usagef("--capture-max-mib is %d, must be at least 1", o.captureMiB)
 			}
-			if p := config.Production(o.production); flags.Changed("block-production") && p != config.Instant && p != config.Interval && p != config.Manual {
+			if p := config.Production(o.production); flags.Changed("block-production") && p != config.Instant &&
+				p != config.Interval && p != config.Manual {
 				return usagef("--block-production is %q, must be instant, interval or manual", o.production)
 			}
 			if a.logFormat != "text" && a.logFormat != "json" {
@@ -236,7 +239,9 @@ that also sends SIGHUP.`,
 			if flags.Changed("max-gas-burnt-view") {
 				cfg.MaxGasBurntView = primitives.Gas(o.maxGas)
 			}
-			ho := daemon.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint, SignFrom: primitives.Height(o.signFrom)}
+			ho := daemon.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"),
+				NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint,
+				SignFrom: primitives.Height(o.signFrom)}
 			if transactions != nil {
 				transactions.Failed = func() {
 					log.Warn("stdout is closed: transactions are no longer printed")
@@ -342,7 +347,8 @@ func run(ctx context.Context, o daemon.Options, e events) error {
 // of its folder, so a restart would fail.
 func restarts(err error) bool {
 	var stuck *stopError
-	return (errors.Is(err, daemon.ErrStateSynced) || errors.Is(err, daemon.ErrRewound) || errors.Is(err, daemon.ErrDiskFreed)) && !errors.As(err, &stuck)
+	return (errors.Is(err, daemon.ErrStateSynced) || errors.Is(err, daemon.ErrRewound) ||
+		errors.Is(err, daemon.ErrDiskFreed)) && !errors.As(err, &stuck)
 }
 
 // stopError is the error of an unclean stop.

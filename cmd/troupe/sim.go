@@ -255,6 +255,7 @@ func simProgress(w io.Writer, seeds int) func(done int) {
 		return nil
 	}
 	bar := progressbar.NewOptions(seeds, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("seeds"),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish())
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(), progressbar.OptionClearOnFinish())
 	return func(done int) { _ = bar.Set(done) }
 }

@@ -97,7 +97,8 @@ stopped for good and the height of the chain has then grown by at least one epoc
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			progress, done := bytesProgress(cmd.ErrOrStderr(), "restore")
-			r, err := daemon.RestoreSnapshot(cmd.Context(), daemon.RestoreOptions{Home: a.home, Snapshot: args[0], Replace: replace, Progress: progress})
+			r, err := daemon.RestoreSnapshot(cmd.Context(), daemon.RestoreOptions{
+				Home: a.home, Snapshot: args[0], Replace: replace, Progress: progress})
 			done()
 			if err != nil {
 				return err
@@ -128,7 +129,8 @@ func bytesProgress(w io.Writer, what string) (progress func(done, all int64), en
 	if !isTerminal(w) {
 		return nil, func() {}
 	}
-	bar := progressbar.NewOptions64(1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
+	bar := progressbar.NewOptions64(1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowBytes(true),
 		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
 	return func(done, all int64) {
 		bar.ChangeMax64(max(all, 1))

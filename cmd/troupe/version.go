@@ -55,7 +55,8 @@ func buildInfo() build {
 // versionText returns the text of --version, in neard's format.
 func versionText() string {
 	b := buildInfo()
-	return fmt.Sprintf("troupe (release %s) (build %s) (commit %s) (go %s) (protocol %d)", b.Release, b.Build, b.Commit, b.Go, parameters.Newest(primitives.NumberingRelease))
+	return fmt.Sprintf("troupe (release %s) (build %s) (commit %s) (go %s) (protocol %d)",
+		b.Release, b.Build, b.Commit, b.Go, parameters.Newest(primitives.NumberingRelease))
 }
 
 func newVersion(*app) *cobra.Command {
