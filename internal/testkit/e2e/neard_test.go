@@ -283,10 +283,10 @@ func (p *process) end(signal syscall.Signal) {
 }
 
 // complaints returns the lines of a neard's log about misbehaving peers. Lines that print whole
-// messages are left out, since their bytes may contain any word.
+// messages are left out, since their bytes may contain any word, and those about late responses.
 func complaints(log string) (out []string) {
 	for line := range strings.Lines(log) {
-		if strings.Contains(line, "send routed message") {
+		if strings.Contains(line, "send routed message") || strings.Contains(line, "a very delayed response") {
 			continue
 		}
 		low := strings.ToLower(strings.ReplaceAll(line, "banned=0", ""))
