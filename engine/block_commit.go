@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -49,7 +50,7 @@ func (e *Engine) Commit(p *BlockImport) (*Imported, error) {
 
 // importBlock adds an applied block to the block tree and to the pipeline's queue.
 func (e *Engine) importBlock(p *BlockImport, stored func()) (*Imported, error) {
-	entry := p.entry
+	entry, began := p.entry, time.Now()
 	if !e.descendsFromFinal(p.parent) { // finality may have advanced since BeginImport
 		return nil, fmt.Errorf("%w: block %d with parent %v", ErrOld, entry.Height(), p.parent.Hash)
 	}
@@ -121,6 +122,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Imported, error) {
 		e.dropStaleOptimistic()
 		a.UpgradeNeeded = e.adviseUpgrade(entry)
 	}
+	e.times.Imports.Add(postprocessTime, int64(time.Since(began)))
 	e.pipeline.mu.Lock()
 	e.pipeline.list = append(e.pipeline.list, u)
 	e.pipeline.mu.Unlock()

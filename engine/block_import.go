@@ -219,7 +219,12 @@ func (p *BlockImport) Block() *primitives.Block { return p.entry.Block }
 // result, the error is an *ApplyFailure that wraps an *OutcomeMismatch. VerdictOf classifies all
 // other errors.
 func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*BlockImport, error) {
+	began := time.Now()
+	e.times.Imports.Add(blockAttempts, 1)
 	p, layout, err := e.beginImport(b, chunks, produced)
+	if err == nil {
+		e.times.Imports.Add(preprocessTime, int64(time.Since(began)))
+	}
 	if d := (*OutcomeMismatch)(nil); errors.As(err, &d) {
 		f := e.mismatchFailure(d, layout)
 		d.parent.Release()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-chain/troupe/engine/metrics"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
@@ -75,6 +76,7 @@ type Times struct {
 	// input.
 	Optimistic OptimisticUses
 	Applied    ChunkMeter
+	Imports    metrics.Set // families of BlockFamilies
 }
 
 // OptimisticUses counts chunks by shard. Safe for concurrent use.

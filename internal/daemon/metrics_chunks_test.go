@@ -100,7 +100,8 @@ func TestAppliedChunksAreMeasured(t *testing.T) {
 		"near_vm_runner_execution_seconds_count": 3, "near_vm_runner_compilation_seconds_count": 1,
 		"near_vm_compiled_contract_cache_hits_total": 3,
 		"near_applying_chunks_time_count":            6, "near_chunk_recorded_size_count": 6,
-		"near_produce_chunk_time_count": 6, "near_chunk_transactions_total": 3, "near_outgoing_receipts_generated_total": refunds,
+		"near_block_processing_attempts_total": 6, "near_block_preprocessing_time_count": 6,
+		"near_block_postprocessing_time_count": 6, "near_produce_chunk_time_count": 6, "near_chunk_transactions_total": 3, "near_outgoing_receipts_generated_total": refunds,
 	})
 	if refunds < 1 {
 		t.Errorf("%v incoming receipts, want at least that of the transfer", refunds)

@@ -245,6 +245,7 @@ func appendTimes(b []byte, t *engine.Times) []byte {
 			b = appendHistogram(b, "near_chunk_tgas_used_hist", fmt.Sprintf("shard=\"%d\"", id), x)
 		}
 	}
+	b = t.Imports.AppendText(b, engine.BlockFamilies()...)
 	b = t.Applied.AppendText(appendChoices(b, t.Choices.Read()))
 	uses := t.Optimistic.Read()
 	for _, c := range []struct {
