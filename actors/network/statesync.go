@@ -40,6 +40,7 @@ const (
 	blockTimeout   = 2000   // ms until a block is requested again
 	maxWholeBlocks = 2048   // maximum number of full blocks that are needed before the sync block
 	progressPeriod = 10_000 // ms between logs of the progress
+	endPeriod      = 60_000 // ms between logs while the index is compacted
 )
 
 // bootstrap is a state sync at start. It fetches the sync block, then the full blocks before the
@@ -56,7 +57,8 @@ type bootstrap struct {
 	busy     bool                  // a step of the state sync runs in another goroutine
 	finished bool                  // all parts are stored
 	unusable bool                  // the sync block cannot be used: the actor waits for that of the next epoch
-	logAt    int64
+	logAt    int64                 // ms; when the next line of progress is due
+	endedAt  int64                 // ms; when all parts were stored
 }
 
 // bootstrapDone is a message to self: a background step has ended. The actor then calls then,
@@ -104,7 +106,10 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 		a.bootstrap = x
 	}
 	switch {
-	case x.finished || x.busy && x.machine == nil:
+	case x.finished:
+		a.logEnd(x, now)
+		return
+	case x.busy && x.machine == nil:
 		return
 	case x.at == nil:
 		if now >= a.nextBootstrap {
@@ -540,6 +545,7 @@ func (s *bootstrapBlocks) Block(i int) (*primitives.Block, error) {
 
 func (a *Actor) finishBootstrap(x *bootstrap) {
 	x.busy, x.finished = true, true
+	x.endedAt, x.logAt = a.now(), a.now()+endPeriod
 	a.o.Status.stages.Store(x.stages())
 	a.o.Log.WithField("height", x.at.Before.Height).Info("state sync is complete: the node restarts with the state")
 	a.inBackground(x, "the end of an arrival", func() func() {
@@ -585,6 +591,17 @@ func (p *syncProgress) String() string {
 		return fmt.Sprintf("state sync: %d of %s; no known node offers the rest", p.have, plural(p.total, "part"))
 	}
 	return fmt.Sprintf("state sync: %d of %s from %s", p.have, plural(p.total, "part"), plural(p.hosts, "node"))
+}
+
+// logEnd logs, once in endPeriod, that the end of the state sync goes on. Most of its time is the compaction
+// of the index, which takes minutes for a large state and does not know how far it is.
+func (a *Actor) logEnd(x *bootstrap, now int64) {
+	if now < x.logAt {
+		return
+	}
+	x.logAt = now + endPeriod
+	a.o.Log.WithField("height", x.at.Before.Height).WithField("seconds", (now-x.endedAt)/1000).
+		Info("state sync: all parts are stored; the node makes a chain of them and compacts the index")
 }
 
 // logProgress logs how far the state sync is, once in progressPeriod. hosts is the number of nodes that

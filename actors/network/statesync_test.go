@@ -114,3 +114,23 @@ func TestStagesOfStateSyncHaveNearcoresNumbers(t *testing.T) {
 	x.finished = true
 	check(4, 4)
 }
+
+// TestEndOfStateSyncIsLogged: while the stored parts become a chain and the index is compacted, the log
+// has a line a minute, and nothing else happens.
+func TestEndOfStateSyncIsLogged(t *testing.T) {
+	log, logged := test.NewNullLogger()
+	at := &engine.SyncBlock{Before: storage.BlockRef{Height: 9}}
+	x := &bootstrap{at: at, busy: true, finished: true, endedAt: 1000, logAt: 1000 + endPeriod}
+	a := &Actor{o: Options{Log: log, StateSyncs: noStateSyncs{}}, bootstrap: x, headersApart: true}
+	lines := []int{0, 0, 1, 1, 2}
+	for i, now := range []int64{1000, 60_999, 61_000, 120_999, 121_000} {
+		if a.advanceBootstrap(now, nil); len(logged.AllEntries()) != lines[i] {
+			t.Errorf("%d lines at %d ms, want %d", len(logged.AllEntries()), now, lines[i])
+		}
+	}
+	if last := logged.LastEntry(); last == nil || last.Data["seconds"] != int64(120) || a.bootstrap != x {
+		t.Errorf("last line %v", last)
+	}
+}
+
+type noStateSyncs struct{ StateSyncs }

@@ -357,9 +357,10 @@ type stopError struct{ error }
 func (e *stopError) Unwrap() error { return e.error }
 
 // ended returns the error with which a node ended, joined with the error of its stop. An unfinished
-// advance of the flat head is no failure if the process ends: the next start completes the advance.
+// advance of the flat head, or end of a state sync, is no failure if the process ends: the next start
+// completes it.
 func ended(why, stop error) error {
-	if stop == nil || why == nil && stop == daemon.ErrFlatHeadBehind {
+	if stop == nil || why == nil && (stop == daemon.ErrFlatHeadBehind || stop == daemon.ErrStateSyncUnfinished) {
 		return why
 	}
 	return errors.Join(why, &stopError{stop})
@@ -401,7 +402,7 @@ func once(ctx context.Context, o *daemon.Options, e *events, started func()) err
 	switch stop {
 	case nil:
 		h.UpdateOptions(o)
-	case daemon.ErrFlatHeadBehind:
+	case daemon.ErrFlatHeadBehind, daemon.ErrStateSyncUnfinished:
 		o.Log.Warn(stop)
 	}
 	return ended(err, stop)

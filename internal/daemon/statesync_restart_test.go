@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -342,5 +343,31 @@ func TestUnfinishedStateSyncSurvivesErrors(t *testing.T) {
 		if _, err := os.Stat(downloaded); (err == nil) != x.stays {
 			t.Errorf("%v: stays %v, expected %v", x.err, err == nil, x.stays)
 		}
+	}
+}
+
+// TestStopDoesNotWaitForEndOfStateSync: a stop closes the node's own store even if the end of a state sync
+// takes longer than the stop may take. Then the error is ErrStateSyncUnfinished.
+func TestStopDoesNotWaitForEndOfStateSync(t *testing.T) {
+	h := joined(t, made(t), "")
+	h.bootstrap = &bootstrapFolder{h: h}
+	h.bootstrap.mu.Lock() // as while the index is compacted
+	defer h.bootstrap.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- h.Stop(ctx) }()
+	for open := true; open; time.Sleep(time.Millisecond) {
+		s, err := openIncoming(h.home, h.home.Paths.Data, h.log, false)
+		if open = errors.Is(err, storage.ErrLocked); err == nil {
+			err = s.Close()
+		}
+		if err != nil && !open {
+			t.Error(err)
+		}
+	}
+	cancel()
+	if err := <-stopped; err != ErrStateSyncUnfinished {
+		t.Errorf("error %v", err)
 	}
 }

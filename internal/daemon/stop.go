@@ -13,10 +13,16 @@ import (
 // the next start applies these blocks again. The store stays open until the process ends.
 var ErrFlatHeadBehind = errors.New("the flat head was not advanced in time; the next start applies the last blocks again")
 
+// ErrStateSyncUnfinished means that a stop did not wait for the end of a state sync, which may compact a
+// large index for minutes. No data is lost: the next start continues the state sync. The folder of the
+// state sync stays open until the process ends.
+var ErrStateSyncUnfinished = errors.New("the end of a state sync was interrupted; the next start continues it")
+
 // Stop stops the node. It answers waiting requests, finishes blocks in progress, advances the flat
 // head and closes the store. When ctx ends, Stop returns even if some parts have not stopped. These
 // parts keep their resources open until the process ends. Accepted blocks are on disk in any case.
-// If only the advance of the flat head is unfinished, the error is ErrFlatHeadBehind.
+// If only the advance of the flat head is unfinished, the error is ErrFlatHeadBehind. If only a state
+// sync is, the error is ErrStateSyncUnfinished.
 func (h *Daemon) Stop(ctx context.Context) error {
 	h.stop()
 	h.Node.EndWaits()
@@ -62,7 +68,11 @@ func (h *Daemon) Stop(ctx context.Context) error {
 	if h.tracing != nil {
 		h.tracing.Close(ctx)
 	}
-	h.bootstrap.stop()
+	synced := make(chan struct{}) // closed when the folder of a state sync is closed
+	go func() {
+		defer close(synced)
+		h.bootstrap.stop()
+	}()
 	if !ended {
 		return errors.Join(errs...)
 	}
@@ -71,7 +81,7 @@ func (h *Daemon) Stop(ctx context.Context) error {
 	}
 	err, inTime := within(ctx, "fold", func() error { return h.lastAdvance(ctx) })
 	if !inTime {
-		return flatHeadBehind(errs)
+		return unfinished(errs, ErrFlatHeadBehind)
 	}
 	// No accepted block is lost, because the next start applies the blocks in the log.
 	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) {
@@ -79,7 +89,11 @@ func (h *Daemon) Stop(ctx context.Context) error {
 		err = nil
 	}
 	errs = append(errs, err)
-	if done("store", h.store.Close) {
+	closed := done("store", h.store.Close)
+	if _, inTime := within(ctx, "state sync", func() error { <-synced; return nil }); !inTime {
+		return unfinished(errs, ErrStateSyncUnfinished) // the state sync may still use h.vm
+	}
+	if closed {
 		h.vm.Close()
 	}
 	return errors.Join(errs...)
@@ -90,12 +104,13 @@ func (h *Daemon) advanceFlatHead(ctx context.Context) error {
 	return h.Engine.AdvanceFlatHeadWithin(ctx)
 }
 
-// flatHeadBehind returns ErrFlatHeadBehind, joined with the errors errs.
-func flatHeadBehind(errs []error) error {
-	if len(errs) == 0 {
-		return ErrFlatHeadBehind
+// unfinished returns why, joined with those of errs that are not nil. Without such errors it returns why
+// itself.
+func unfinished(errs []error, why error) error {
+	if errors.Join(errs...) == nil {
+		return why
 	}
-	return errors.Join(append(errs, ErrFlatHeadBehind)...)
+	return errors.Join(append(errs, why)...)
 }
 
 // within runs f and waits until f returns or ctx ends.
