@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/earlykickout"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -17,24 +19,51 @@ import (
 // headers after it, and the state at a sync block, all from a peer that has garbage collected the
 // older blocks. It follows the chain for several epochs and over a restart with equal roots, and
 // builds the same epoch sync proof. With protocol version 88, heights are skipped and a producer
-// that missed a chunk is no longer assigned; all nodes must store the same rows.
+// that missed a chunk is no longer assigned; all nodes must store the same rows. The network also
+// upgrades meanwhile: in the proof's current epoch, in the sync block's, in the next one, and in the
+// one after it.
 func TestNodeBootstrapsFromEpochSyncProof(t *testing.T) {
 	t.Run("86", func(t *testing.T) {
 		parameters.SupportForTest(t, 86) // else it is voted up
-		testBootstrapByProof(t, 86)
+		testBootstrapByProof(t, bootstrapVersions{from: 86, to: 86})
 	})
-	t.Run("88", func(t *testing.T) { testBootstrapByProof(t, 88) })
+	t.Run("88", func(t *testing.T) { testBootstrapByProof(t, bootstrapVersions{from: 88, to: 88}) })
+	for _, from := range []primitives.ProtocolVersion{86, 87} {
+		for _, at := range []primitives.Height{85, 97, 107, 117} {
+			t.Run(fmt.Sprintf("%d to %d at %d", from, from+1, at), func(t *testing.T) {
+				testBootstrapByProof(t, bootstrapVersions{from, from + 1, at})
+			})
+		}
+	}
 }
 
-func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
+// bootstrapVersions are the protocol versions of a chain. at is the height of the first block of version
+// to; 0: that of the genesis.
+type bootstrapVersions struct {
+	from, to primitives.ProtocolVersion
+	at       primitives.Height
+}
+
+// vote returns the version for which the block of a height votes. An epoch's votes decide the version
+// of the second epoch after it.
+func (v *bootstrapVersions) vote(h primitives.Height) primitives.ProtocolVersion {
+	if h+20 < v.at {
+		return v.from
+	}
+	return v.to
+}
+
+func testBootstrapByProof(t *testing.T, versions bootstrapVersions) {
+	version := versions.to
 	g := testGenesis(t, "aa", "bb", "cc")
 	if version > 86 {
 		g = testGenesis(t, "aa", "bb", "cc", "dd", "ee", "ff")
 		g.Config.ChainID = "test-chain-engine" // with the thresholds of this genesis no validator is kicked out
 		g.Config.BlockProducerKickoutThreshold, g.Config.ChunkProducerKickoutThreshold = 0, 0
 		g.Config.ChunkValidatorOnlyKickoutThreshold = 0
+		g.Config.ProtocolUpgradeStakeThreshold = genesis.Ratio{Num: 1, Den: 5} // not every validator produces a block in each epoch
 	}
-	g.Config.ProtocolVersion = version
+	g.Config.ProtocolVersion = versions.from
 	options := func(o *Options) {
 		o.Snapshots = true
 		o.Chain.Params.EarlyKickout = &earlykickout.Thresholds{GraceBlocks: 3, MinMissed: 1, MinProducedPercent: 80}
@@ -45,6 +74,7 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 		t.Fatal(err)
 	}
 	var list []*primitives.Block
+	infos := map[primitives.EpochID]*epoch.EpochInfo{} // the maker's
 	blocks, bodies := map[primitives.Hash]*primitives.Block{}, map[primitives.Hash][]*primitives.Chunk{}
 	more := func(to int) {
 		t.Helper()
@@ -53,9 +83,16 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 			if version > 86 && h%9 == 3 {
 				h++
 			}
+			maker.vote = versions.vote(h)
 			b, chunks := maker.make(maker.Head().Hash, h, missing(h))
 			maker.accept(b, chunks)
 			list = append(list, b)
+			if err := maker.Epochs(func(m *epoch.Manager) (err error) {
+				infos[b.Header.EpochID], err = m.EpochInfo(b.Header.EpochID)
+				return
+			}); err != nil {
+				t.Fatal(err)
+			}
 			blocks[b.Hash()], bodies[b.Hash()] = b, chunks
 			if h%5 == 0 {
 				if err := maker.AdvanceFlatHead(); err != nil {
@@ -277,6 +314,10 @@ func testBootstrapByProof(t *testing.T, version primitives.ProtocolVersion) {
 		t.Error("an evicted value has another proof")
 	}
 	sameProducers(t, maker, n, list, proof.Current.First.Height, version)
+	sameEpochs(t, n, list, infos, proof.Current.First.Height, versions)
+	if versions.at != 0 && (proof.Current.First.Height != 85 || at.Sync.Height != 110) {
+		t.Errorf("proof from %d, sync block %d: the upgrades must be moved", proof.Current.First.Height, at.Sync.Height)
+	}
 	headers, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, options)
 	if err != nil {
 		t.Fatal(err)
@@ -311,9 +352,37 @@ func (n *node) blockInfo(hash primitives.Hash) (b *epoch.BlockInfo) {
 	return b
 }
 
+// sameEpochs checks that a node has given infos of the epochs of the blocks of height from and later, and
+// that the version changes at the planned block.
+func sameEpochs(t *testing.T, n *node, list []*primitives.Block, infos map[primitives.EpochID]*epoch.EpochInfo,
+	from primitives.Height, v bootstrapVersions) {
+	t.Helper()
+	for _, x := range list {
+		h := x.Header
+		if h.Height < from {
+			continue
+		}
+		want := infos[h.EpochID]
+		var got *epoch.EpochInfo
+		if err := n.Epochs(func(m *epoch.Manager) (err error) { got, err = m.EpochInfo(h.EpochID); return }); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("height %d: epoch info %+v, want %+v", h.Height, got, want)
+		}
+		planned := v.from
+		if h.Height >= v.at {
+			planned = v.to
+		}
+		if want.ProtocolVersion != planned {
+			t.Errorf("height %d: version %d, planned %d", h.Height, want.ProtocolVersion, planned)
+		}
+	}
+}
+
 // sameProducers checks that two nodes have the same rows and chunk producers for the blocks of
-// height from and later, that such rows exist only from version 87 on, and that a producer was left
-// out.
+// height from and later, that such rows exist only in epochs of version 87 and later, and that a
+// producer was left out if the chain reaches version 87.
 func sameProducers(t *testing.T, a, b *node, list []*primitives.Block, from primitives.Height, version primitives.ProtocolVersion) {
 	t.Helper()
 	lists, moved, compared := 0, 0, 0
@@ -324,7 +393,12 @@ func sameProducers(t *testing.T, a, b *node, list []*primitives.Block, from prim
 		compared++
 		hash := x.Hash()
 		one, two := a.blockInfo(hash), b.blockInfo(hash)
-		if !reflect.DeepEqual(one.ChunkProducers, two.ChunkProducers) || (one.ChunkProducers != nil) != (version >= 87) {
+		var own primitives.ProtocolVersion
+		err := a.Epochs(func(m *epoch.Manager) (err error) { own, err = m.ProtocolVersion(x.Header.EpochID); return })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(one.ChunkProducers, two.ChunkProducers) || (one.ChunkProducers != nil) != (own >= 87) {
 			t.Errorf("height %d: chunk producers %v and %v", x.Header.Height, one.ChunkProducers, two.ChunkProducers)
 		}
 		for _, id := range a.Head().Layout.ShardIDs() {
@@ -350,7 +424,7 @@ func sameProducers(t *testing.T, a, b *node, list []*primitives.Block, from prim
 				t.Fatal(err)
 			}
 		}
-		err := a.Epochs(func(m *epoch.Manager) error {
+		err = a.Epochs(func(m *epoch.Manager) error {
 			l, err := m.ChunkProducerBlacklist(hash)
 			if l != nil {
 				lists++
