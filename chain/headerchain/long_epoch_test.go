@@ -107,6 +107,8 @@ func (*windowRows) Before() (*epoch.BlockInfo, error) { return nil, errors.ErrUn
 type longChain struct {
 	*headerchain.Chain
 	options  headerchain.Options
+	length   primitives.Height          // of an epoch
+	vote     primitives.ProtocolVersion // for which the headers vote
 	store    *windowRows
 	skipped  map[primitives.EpochID]int // number of heights without a block
 	gaps     map[primitives.EpochID]int // number of missing chunks
@@ -119,21 +121,28 @@ func hashSign(s []byte, data []byte, key primitives.PublicKey) primitives.Signat
 	return primitives.Signature(append(append([]byte{byte(primitives.ED25519)}, sum[:]...), make([]byte, 32)...))
 }
 
-func newLongChain(t *testing.T) *longChain {
+func newLongChain(t *testing.T) *longChain { return newChainOf(t, longEpoch, 88) }
+
+// newChainOf returns a chain of another epoch length and protocol version.
+func newChainOf(t *testing.T, length primitives.Height, version primitives.ProtocolVersion) *longChain {
 	t.Helper()
 	layout, err := primitives.MultiShardLayout(longShards)
 	if err != nil {
 		t.Fatal(err)
 	}
+	threshold := epoch.Ratio{Num: 4, Den: 5}
+	if length < longValidators { // too few blocks for the votes of most validators
+		threshold = epoch.Ratio{Num: 1, Den: 20}
+	}
 	p := &epoch.GenesisParams{
-		ChainID: "test-chain-long", ProtocolVersion: 88, ProtocolTreasuryAccount: "treasury", ProtocolRewardRate: epoch.Ratio{Num: 1, Den: 10},
-		TransactionValidityPeriod: 2 * longEpoch,
+		ChainID: "test-chain-long", ProtocolVersion: version, ProtocolTreasuryAccount: "treasury", ProtocolRewardRate: epoch.Ratio{Num: 1, Den: 10},
+		TransactionValidityPeriod: 2 * uint64(length),
 		Epoch: epoch.Config{
-			EpochLength: longEpoch, NumBlockProducerSeats: longSeats, NumChunkProducerSeats: longSeats, NumChunkValidatorSeats: 500,
+			EpochLength: uint64(length), NumBlockProducerSeats: longSeats, NumChunkProducerSeats: longSeats, NumChunkValidatorSeats: 500,
 			TargetValidatorMandatesPerShard: longMandates, BlockProducerKickoutThreshold: 80, ChunkProducerKickoutThreshold: 80,
 			ChunkValidatorOnlyKickoutThreshold: 70, ValidatorMaxKickoutStakePerc: 30,
 			OnlineMinThreshold: epoch.Ratio{Num: 90, Den: 100}, OnlineMaxThreshold: epoch.Ratio{Num: 99, Den: 100},
-			FishermenThreshold: primitives.NEAR(1_000_000_000), MinimumStakeDivisor: 10, ProtocolUpgradeStakeThreshold: epoch.Ratio{Num: 4, Den: 5},
+			FishermenThreshold: primitives.NEAR(1_000_000_000), MinimumStakeDivisor: 10, ProtocolUpgradeStakeThreshold: threshold,
 			ShardLayout: layout, MinimumValidatorsPerShard: 1, MinimumStakeRatio: epoch.Ratio{Num: 1, Den: 62_500},
 			ChunkProducerAssignmentChanges: 5, MaxInflationRate: epoch.Ratio{Num: 1, Den: 40},
 		},
@@ -143,7 +152,7 @@ func newLongChain(t *testing.T) *longChain {
 		p.Validators = append(p.Validators, primitives.ValidatorStake{AccountID: name, PublicKey: primitives.TestKey(name).PublicKey(),
 			Stake: primitives.NEAR(uint64(5_000_000 - 1000*i))})
 	}
-	configs, err := epoch.NewConfigs(p, nil, p.ProtocolVersion)
+	configs, err := epoch.NewConfigs(p, nil, 88)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +163,7 @@ func newLongChain(t *testing.T) *longChain {
 	}
 	g.Timestamp, g.BlockOrdinal = 1_800_000_000_000_000_000, 1
 	g.Init()
-	c := &longChain{store: &windowRows{rows: map[primitives.Hash]*headerchain.Row{}, infos: map[primitives.EpochID]*epoch.EpochInfo{},
+	c := &longChain{length: length, vote: version, store: &windowRows{rows: map[primitives.Hash]*headerchain.Row{}, infos: map[primitives.EpochID]*epoch.EpochInfo{},
 		starts: map[primitives.EpochID]primitives.Height{}, sums: map[primitives.EpochID]*epoch.EpochSummary{}},
 		skipped: map[primitives.EpochID]int{}, gaps: map[primitives.EpochID]int{}}
 	var buf [256]byte
@@ -181,15 +190,33 @@ func (c *longChain) open(t *testing.T) {
 // ended returns whether the head is the last block of its epoch.
 func (c *longChain) ended() bool {
 	head := c.Head()
-	return head.Header.Height == 0 || head.Final+3 >= c.firsts[len(c.firsts)-1]+longEpoch
+	return head.Header.Height == 0 || head.Final+3 >= c.firsts[len(c.firsts)-1]+c.length
 }
 
 // extend makes the next header and adds it.
 func (c *longChain) extend(t *testing.T) {
 	t.Helper()
+	starts := c.ended()
+	h, id, next := c.build(t)
+	a, err := c.Add(h, false, h.Timestamp)
+	if err != nil {
+		t.Fatalf("block %d: %v", h.Height, err)
+	}
+	if !a.IsHead {
+		t.Fatalf("block %d is not the head", h.Height)
+	}
+	if starts {
+		c.firsts = append(c.firsts, h.Height)
+	}
+	c.id, c.next = id, next
+}
+
+// build makes the next header, and returns its epoch and the epoch after it.
+func (c *longChain) build(t *testing.T) (h *primitives.BlockHeader, id, next primitives.EpochID) {
+	t.Helper()
 	m, parent := c.Epochs(), c.Head()
 	p, prev := parent.Header, parent.Header.Hash()
-	id, next := c.id, c.next
+	id, next = c.id, c.next
 	starts := c.ended()
 	if starts {
 		id, next = c.next, prev
@@ -199,7 +226,7 @@ func (c *longChain) extend(t *testing.T) {
 			t.Fatalf("block on %d: %v", p.Height, err)
 		}
 	}
-	h := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: prev}
+	h = &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: prev}
 	var producer *primitives.ValidatorStake
 	var err error
 	for h.Height = p.Height + 1; ; h.Height++ {
@@ -211,7 +238,7 @@ func (c *longChain) extend(t *testing.T) {
 		c.skipped[id]++
 	}
 	h.EpochID, h.NextEpochID, h.PrevHeight, h.Timestamp = id, next, p.Height, p.Timestamp+uint64(time.Second)
-	h.TotalSupply, h.LatestProtocolVersion = p.TotalSupply, 88
+	h.TotalSupply, h.LatestProtocolVersion = p.TotalSupply, c.vote
 	if h.NextBPHash = p.NextBPHash; starts && p.Height > 0 {
 		h.NextBPHash, err = m.BlockProducersHash(next)
 		fail(err)
@@ -263,15 +290,7 @@ func (c *longChain) extend(t *testing.T) {
 	h.Init()
 	hash := h.Hash()
 	h.Signature = hashSign(buf[:], hash[:], producer.PublicKey)
-	a, err := c.Add(h, false, h.Timestamp)
-	fail(err)
-	if !a.IsHead {
-		t.Fatalf("block %d is not the head", h.Height)
-	}
-	c.id, c.next = id, next
-	if starts {
-		c.firsts = append(c.firsts, h.Height)
-	}
+	return h, id, next
 }
 
 // TestLongEpochsNeedLittleMemory: a header chain and its epoch manager follow epochs of mainnet's
