@@ -126,12 +126,17 @@ func (v *tierTap) forward(from net.Conn, at string) {
 			defer to.Close()
 			for {
 				frame, err := readFrame(way[0])
-				if err != nil || writeFrame(way[1], frame) != nil {
+				if err != nil {
 					return
 				}
 				now := time.Now()
+				// Before the message goes on, so that it is recorded before the replies to it. A reply to an
+				// unrecorded handshake would count for no tier.
 				if m, err := wire.Decode(frame); err == nil {
 					v.record(c, side, now, m)
+				}
+				if writeFrame(way[1], frame) != nil {
+					return
 				}
 			}
 		})
