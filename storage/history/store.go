@@ -187,7 +187,7 @@ func (s *Store) open() (err error) {
 		return fmt.Errorf("%w, or not accessible: %w", storage.ErrLocked, err)
 	}
 	if err != nil {
-		return wrap("open index", err)
+		return s.indexError("open", err)
 	}
 	defer func() {
 		if err != nil {
@@ -201,7 +201,7 @@ func (s *Store) open() (err error) {
 		DisableLargeBatchTransaction: true,
 	})
 	if err != nil {
-		return wrap("open index", err)
+		return s.indexError("open", err)
 	}
 	defer func() {
 		if err != nil {
@@ -228,7 +228,7 @@ func (s *Store) readMeta(db *leveldb.DB) (*meta, error) {
 	switch {
 	case err == nil:
 		if err := json.Unmarshal(text, at); err != nil {
-			return nil, damaged("the index states %w", err)
+			return nil, s.damagedIndex("its state: %w", err)
 		}
 		if at.Format != format {
 			return nil, fmt.Errorf("%w: %d, need %d: remove the folder, and the import begins again", storage.ErrFormat, at.Format, format)
@@ -237,18 +237,18 @@ func (s *Store) readMeta(db *leveldb.DB) (*meta, error) {
 			return nil, fmt.Errorf("%w: it is of the chain with the genesis block %v, and this one is %v", storage.ErrForeign, at.Genesis, s.o.Genesis)
 		}
 		if at.Offset < 0 || at.Blocks > 0 && at.Low.Height > at.Top.Height {
-			return nil, damaged("the index states the range %d to %d", at.Low.Height, at.Top.Height)
+			return nil, s.damagedIndex("it states the range %d to %d", at.Low.Height, at.Top.Height)
 		}
 		return at, nil
 	case !errors.Is(err, leveldb.ErrNotFound):
-		return nil, wrap("read index", err)
+		return nil, s.indexError("read", err)
 	}
 	names, err := s.segments()
 	if err != nil {
 		return nil, err
 	}
 	if len(names) > 0 || s.o.ReadOnly {
-		return nil, damaged("the index is empty, but log/ has %d segments: remove the folder, and the import begins again", len(names))
+		return nil, s.damagedIndex("it is empty, but log/ has %d segments", len(names))
 	}
 	at = &meta{Format: format, Genesis: s.o.Genesis}
 	if text, err = json.Marshal(at); err != nil {
@@ -749,6 +749,14 @@ func (s *Store) Receipt(id primitives.Hash) (Place, bool, error) { return s.plac
 // without an outcome, and those that a block above the store may have executed. The bool is false for an
 // unknown receipt. Stores of older releases have none.
 func (s *Store) Sent(id primitives.Hash) (Place, bool, error) { return s.place(rowSent, id) }
+
+// indexError is wrap for the opening of the index. It adds the remedy if the index is damaged.
+func (s *Store) indexError(what string, err error) error {
+	if lerrors.IsCorrupted(err) {
+		return s.damagedIndex("%s: %w", what, err)
+	}
+	return wrap(what+" index", err)
+}
 
 // wrap adds the failed operation and translates errors of the system and of goleveldb. A nil error
 // stays nil.

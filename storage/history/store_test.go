@@ -264,6 +264,44 @@ func TestKillLeavesACommittedState(t *testing.T) {
 	}
 }
 
+// TestDamagedIndexIsReported: an index that cannot be read is reported with the folder to remove.
+func TestDamagedIndexIsReported(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	appendAll(t, s, testChain(t, 3))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	each := func(dir, pattern string, do func(string) error) error {
+		names, err := filepath.Glob(filepath.Join(dir, indexName, pattern))
+		if len(names) == 0 {
+			t.Fatal("no file is named ", pattern)
+		}
+		for _, name := range names {
+			err = errors.Join(err, do(name))
+		}
+		return err
+	}
+	for name, hurt := range map[string]func(dir string) error{
+		"manifest removed": func(dir string) error { return each(dir, "MANIFEST-*", os.Remove) },
+		"manifest emptied": func(dir string) error {
+			return each(dir, "MANIFEST-*", func(name string) error { return os.Truncate(name, 0) })
+		},
+		"index removed": func(dir string) error { return os.RemoveAll(filepath.Join(dir, indexName)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyDir(t, dir)
+			if err := hurt(dir); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(dir, Options{Genesis: genesisHash})
+			if !errors.Is(err, storage.ErrDamaged) || !strings.Contains(err.Error(), "remove the folder "+dir) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // TestDamageIsReported: a segment that is shorter than recorded, is missing, or has other bytes is
 // reported with the remedy, and never read as a block.
 func TestDamageIsReported(t *testing.T) {
