@@ -64,7 +64,11 @@ func Check(dir string) *Report {
 	r.key(h.Paths.NodeKey, h.NodeKey, err)
 	h.ValidatorKey, err = optionalKey(h.Paths.ValidatorKey)
 	if h.ValidatorKey == nil && err == nil {
-		r.warn("%s does not exist: the node follows the chain and produces no blocks", h.Paths.ValidatorKey)
+		defer func() { // after joinPublicNetwork, if the genesis can be read
+			if meansValidator(h.Config) {
+				r.warn("%s does not exist: the node follows the chain and produces no blocks", h.Paths.ValidatorKey)
+			}
+		}()
 	} else {
 		r.key(h.Paths.ValidatorKey, h.ValidatorKey, err)
 	}
@@ -85,6 +89,13 @@ func Check(dir string) *Report {
 	h.joinPublicNetwork()
 	r.genesis(h)
 	return r
+}
+
+// meansValidator returns whether a config is that of a validator: the node is alone with its chain, or
+// it tracks no shards of its network, which only a validator does. RPC nodes and archives need no
+// validator key (nearcore/src/config.rs load_validator_key accepts its absence silently).
+func meansValidator(c *config.Config) bool {
+	return !c.Network.On() && c.Replica.Of == "" || c.TrackedShards.None && !c.Archive
 }
 
 // key reports on a key file: the content of the file, and whether other users of the machine can

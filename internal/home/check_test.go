@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
@@ -159,5 +160,30 @@ func TestEmptyNodeNameIsNode(t *testing.T) {
 	k, err := ParseNodeKey([]byte("// a comment\n" + text))
 	if err != nil || k.AccountID != "node" {
 		t.Errorf("got %v, error %v", k, err)
+	}
+}
+
+// TestMissingValidatorKeyIsReportedIfTheConfigMeansAValidator: RPC nodes and archives need no key.
+func TestMissingValidatorKeyIsReportedIfTheConfigMeansAValidator(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		warned     bool
+	}{
+		{"alone", `{}`, true},
+		{"validator", `{"network": {"boot_nodes": "x"}, "tracked_shards_config": "NoShards"}`, true},
+		{"RPC node", `{"network": {"boot_nodes": "x"}, "tracked_shards_config": "AllShards"}`, false},
+		{"RPC node of an account", `{"network": {"boot_nodes": "x"}, "tracked_shards_config": {"Accounts": ["near"]}}`, false},
+		{"archive without shards", `{"network": {"boot_nodes": "x"}, "tracked_shards_config": "NoShards", "archive": true}`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			parsed, _, err := config.Parse("config.json", []byte(strings.Replace(c.file, `"x"`,
+				`"ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c@127.0.0.1:24567"`, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := meansValidator(parsed); got != c.warned {
+				t.Errorf("warned: %v, expected %v", got, c.warned)
+			}
+		})
 	}
 }
