@@ -236,7 +236,7 @@ func New(o Options) *Actor {
 	a := &Actor{o: o, lottery: newHostLottery(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {},
 		heights: map[wire.PeerID]primitives.Height{}, limits: map[wire.PeerID]*blockLimits{}, badBlocks: newBadBlocks(),
 		gossipSlots: recentSet[heightSlot]{of: recent.Map[heightSlot, struct{}]{Max: maxGossipSlots}},
-		reached:     map[primitives.AccountID]bool{}, inbox: newInbox(o.Status), verifying: make(chan struct{}, maxVerifying)}
+		reached:     map[primitives.AccountID]bool{}, inbox: newInbox(o.Status), verifying: make(chan struct{}, verifiers())}
 	if a.o.Verify == nil {
 		a.o.Verify = primitives.Signature.Verify
 	}

@@ -78,13 +78,14 @@ type syncPoint struct {
 // stateAnswer is a node's response. The goroutine that waits for the response verifies it.
 type stateAnswer struct {
 	from wire.PeerID
+	size int64 // for Status.release, once the response is verified or dropped
 	*primitives.StateResponse
 }
 
 // NewShards returns a Shards that knows no nodes with state yet.
 func NewShards(o ShardsOptions) *Shards {
 	return &Shards{o: o, lottery: newHostLottery(o.Random), begun: time.Now(),
-		verifying: make(chan struct{}, maxVerifying), fetches: map[primitives.Hash][]*chunkFetch{}}
+		verifying: make(chan struct{}, verifiers()), fetches: map[primitives.Hash][]*chunkFetch{}}
 }
 
 func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
@@ -204,7 +205,13 @@ func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool
 		s.step(p, statesync.ItemVerified{From: from, Item: item, Own: true})
 		return true
 	}
-	wait <- stateAnswer{from, r} // never blocks: an item is requested from one node at a time
+	size, err := s.o.Status.admit(r)
+	if err != nil {
+		s.o.Log.WithError(err).WithField("peer", from).WithField("shard", item.Shard).Info("network: state part rejected")
+		s.step(p, statesync.ItemVerified{From: from, Item: item, Bad: isPeersFault(err), Own: !isPeersFault(err)})
+		return true
+	}
+	wait <- stateAnswer{from, size, r} // never blocks: an item is requested from one node at a time
 	return true
 }
 
@@ -250,6 +257,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 			locked(func() {
 				select {
 				case x = <-wait: // the response arrived just before ctx ended
+					s.o.Status.release(x.size)
 					done(x, ctx.Err())
 				default:
 				}
@@ -273,11 +281,12 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	}
 }
 
-// verify calls judge. At most maxVerifying calls run concurrently. A panic becomes an error.
+// verify calls judge. At most verifiers() calls run concurrently. A panic becomes an error.
 func (s *Shards) verify(judge func(*primitives.StateResponse) error, x stateAnswer) (err error) {
 	s.verifying <- struct{}{}
 	defer func() {
 		<-s.verifying
+		s.o.Status.release(x.size)
 		if p := recover(); p != nil {
 			s.o.Status.note("a part of a state", p)
 			err = fmt.Errorf("network: verify a state part: %v", p)

@@ -102,6 +102,48 @@ func TestWrongStateAnswerAsksAnotherNode(t *testing.T) {
 	if len(p.waits) > 0 {
 		t.Errorf("%d still wait", len(p.waits))
 	}
+	if n := s.o.Status.statesWaiting.Load(); n != 0 {
+		t.Errorf("%d bytes still count as waiting", n)
+	}
+}
+
+// TestBytesOfWaitingPartsAreBounded: a part above the limit of a part is the host's fault. While too
+// many bytes wait to be verified, a part is dropped and requested again, and its host is not at fault.
+func TestBytesOfWaitingPartsAreBounded(t *testing.T) {
+	s, p := newTestShards()
+	item := statesync.Item{Shard: 7, Part: 3}
+	part := func(size int) *primitives.StateResponse {
+		return &primitives.StateResponse{ShardID: 7, SyncHash: p.sync, Part: &primitives.StatePart{Number: 3, Body: make([]byte, size)}}
+	}
+	judged := 0
+	done := make(chan error, 1)
+	go func() {
+		done <- s.ask(t.Context(), p, item, func(*primitives.StateResponse) error { judged++; return nil })
+	}()
+	bad := s.awaitRequest(t, p, item, "")
+	s.addResponse(bad, part(statesync.MaxPartBody+1))
+	good := s.awaitRequest(t, p, item, bad)
+	const others = maxWaitingParts - 1
+	s.o.Status.statesWaiting.Store(others)
+	s.addResponse(good, part(2))
+	if n := s.o.Status.statesWaiting.Load(); n != others {
+		t.Errorf("%d bytes count as waiting, want %d", n, others)
+	}
+	s.o.Status.statesWaiting.Store(0)
+	s.mu.Lock()
+	s.begun = s.begun.Add(-2 * time.Second) // after the pause
+	s.step(p, statesync.Tick{})
+	s.mu.Unlock()
+	if again := s.awaitRequest(t, p, item, bad); again != good {
+		t.Fatalf("%s is asked, want %s", again, good)
+	}
+	s.addResponse(good, part(2))
+	if err := <-done; err != nil || judged != 1 {
+		t.Errorf("%v, %d parts judged, want 1", err, judged)
+	}
+	if n := s.o.Status.statesWaiting.Load(); n != 0 {
+		t.Errorf("%d bytes count as waiting at the end", n)
+	}
 }
 
 // TestPanicOfStateMachineUnlocks: a panic of the state machine, before the request or after the

@@ -31,7 +31,8 @@ const (
 	// headersHorizon is the maximum gap between the headers and the best peer at which a sync block
 	// is searched (block_header_fetch_horizon).
 	headersHorizon = primitives.Height(50)
-	maxVerifying   = 4 // maximum number of state parts and headers that are verified at once
+	// maxWaitingParts is the maximum number of bytes of state parts that have arrived and are not verified yet.
+	maxWaitingParts = 512 << 20
 	// If the verified headers are this many heights above the end of the sync block's next epoch,
 	// the actor chooses another sync block (nearcore sync/handler.rs).
 	staleAfter     = primitives.Height(100)
@@ -393,6 +394,13 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 		judge = a.verifyHeader
 	}
 	ev := statesync.ItemVerified{From: from, Item: item, Own: true}
+	size, err := a.o.Status.admit(r)
+	if err != nil {
+		a.o.Log.WithError(err).WithField("peer", from).WithField("shard", item.Shard).Info("network: state part rejected")
+		ev.Bad, ev.Own = isPeersFault(err), !isPeersFault(err)
+		a.stateStep(x, ev)
+		return
+	}
 	self := a.self
 	go func() {
 		then := func() { a.stateStep(x, ev) }
@@ -404,7 +412,10 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 		}()
 		a.verifying <- struct{}{} // limits concurrency, because unpacking a part may need much memory
 		err := func() error {
-			defer func() { <-a.verifying }()
+			defer func() {
+				<-a.verifying
+				a.o.Status.release(size)
+			}()
 			return judge(x, r)
 		}()
 		ev.Bad, ev.Own = isPeersFault(err), err != nil && !isPeersFault(err)

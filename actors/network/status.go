@@ -50,6 +50,7 @@ type Status struct {
 	// statesHere is the number of received parts of the running state sync. statesAll is the number
 	// of all parts of that state sync.
 	statesHere, statesAll atomic.Uint64
+	statesWaiting         atomic.Int64 // bytes of arrived state parts that are not verified yet
 	// Answers of this node to state requests. stateThrottled counts the requests that the limit of
 	// stateRequests refused.
 	stateHeaders, stateParts stateAnswers
@@ -227,6 +228,10 @@ func (f *Status) Metrics(b []byte) []byte {
 			"State parts that the running state sync downloads; 0: no state sync is running", f.statesAll.Load()},
 		{"troupe_sync_state_parts_here", "gauge", "State parts that the running state sync has received",
 			f.statesHere.Load()},
+		{"troupe_sync_state_waiting_bytes", "gauge", "Bytes of state parts that have arrived and are not verified yet",
+			uint64(f.statesWaiting.Load())},
+		{"troupe_sync_state_waiting_bytes_limit", "gauge",
+			"Limit of troupe_sync_state_waiting_bytes; parts above it are dropped, and requested again later", maxWaitingParts},
 		{"troupe_network_sent_bytes_total", "counter", "Bytes of frames sent since the TCP server last started",
 			f.sent.Load()},
 		{"troupe_network_received_bytes_total", "counter", "Bytes of frames received since the TCP server last started",

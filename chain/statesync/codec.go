@@ -22,6 +22,11 @@ const (
 	MaxProof = 500 << 20
 )
 
+// MaxPartBody is the maximum number of bytes of a part as it is sent, compressed or not. neard divides a
+// state into parts of 30 MiB of memory usage (near-primitives state_part.rs), which counts more than a
+// part contains, and the last value of a part may be above that.
+const MaxPartBody = 64 << 20
+
 // MaxPartStrings is the maximum number of strings in a part. The maximum is twice the number of
 // strings that a part with a memory usage of 30 MiB can have: each string counts as at least 50
 // bytes (near-primitives 0.38.0 src/state_part.rs PART_ENTRY_LIMIT).
@@ -123,6 +128,9 @@ func unpackPart(in []byte) ([]byte, error) {
 // Errors: ErrPacked.
 func UnpackPart(p *primitives.StatePart) ([][]byte, error) {
 	body := p.Body
+	if len(body) > MaxPartBody {
+		return nil, fmt.Errorf("%w: the part has %d bytes, more than %d, the limit", ErrPacked, len(body), MaxPartBody)
+	}
 	if p.Compressed {
 		var err error
 		if body, err = unpackPart(body); err != nil {

@@ -11,11 +11,14 @@ import (
 
 // Bounds and times; times are in ms.
 const (
-	MaxAsked = 4  // maximum number of requests in flight to a host
-	Rate     = 24 // maximum number of requests to a host in Period
-	Period   = 30_000
-	MaxParts = 1 << 20 // maximum number of parts of a shard
-	maxPause = 60_000  // maximum pause of a host that does not answer
+	MaxAsked = 4 // maximum number of requests in flight to a host
+	// MaxInFlight is the maximum number of requests in flight to all hosts together, with the items that
+	// are being validated. It bounds the memory for responses.
+	MaxInFlight = 32
+	Rate        = 24 // maximum number of requests to a host in Period
+	Period      = 30_000
+	MaxParts    = 1 << 20 // maximum number of parts of a shard
+	maxPause    = 60_000  // maximum pause of a host that does not answer
 )
 
 // PeerID identifies a host.
@@ -474,10 +477,13 @@ func (m *Machine) eligible(now int64, i Item) (fit []*host) {
 
 // askFor requests an item from the host that was asked for this item the fewest times, and among
 // such hosts from the host with the fewest requests in flight. It returns false if no host is
-// available.
+// available, or if MaxInFlight requests are in flight.
 func (m *Machine) askFor(out *Out, now int64, i Item) bool {
 	if m.asked[i] != nil {
 		return true
+	}
+	if len(m.asked) >= MaxInFlight {
+		return false
 	}
 	fit := m.eligible(now, i)
 	if len(fit) == 0 {

@@ -295,3 +295,25 @@ func TestEndOfEachRequestIsReported(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
+
+// TestRequestsInFlightAreBounded: of many hosts and parts, at most MaxInFlight are requested at once.
+// An answer makes room for the next request.
+func TestRequestsInFlightAreBounded(t *testing.T) {
+	m := New([]primitives.ShardID{7}, Options{})
+	var hosts []Host
+	for i := range MaxInFlight {
+		hosts = append(hosts, Host{ID: PeerID(fmt.Sprint(i)), Shards: []primitives.ShardID{7}})
+	}
+	m.Step(0, Known{Shard: 7, Total: 1000})
+	first := m.Step(0, Hosts{hosts}).Ask
+	if len(first) != MaxInFlight {
+		t.Fatalf("%d requests of 1000 parts from %d hosts, want %d", len(first), len(hosts), MaxInFlight)
+	}
+	a := first[0]
+	if out := m.Step(1, Arrived{a.Peer, a.Item}); len(out.Ask) != 0 {
+		t.Errorf("%d requests while all others are in flight, want 0", len(out.Ask))
+	}
+	if out := m.Step(2, ItemVerified{From: a.Peer, Item: a.Item}); len(out.Ask) != 1 {
+		t.Errorf("%d requests after one ended, want 1", len(out.Ask))
+	}
+}
