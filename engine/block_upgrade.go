@@ -131,15 +131,21 @@ func (a *upgradeAdvice) of(s *UpgradeState) error {
 }
 
 // Upgrade returns the state of protocol upgrades at the head. While the headers are apart from the
-// imported blocks (HeaderChain.IsApart), it is that at the highest header. Errors: those of the epoch
-// manager and of the header chain. Safe for concurrent use.
+// imported blocks (HeaderChain.IsApart), it is that at the highest header. If HeaderChain.Jump refused
+// an epoch sync proof because of its version, and no proof was accepted and no block above it imported
+// since, Next and NextStart are those of the proof. Errors: those of the epoch manager and of the header
+// chain. Safe for concurrent use.
 func (e *Engine) Upgrade() (UpgradeState, error) {
 	if s, apart, err := e.headerChain.upgradeApart(); apart || err != nil {
 		return s, err
 	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
-	return e.upgradeState(e.Head())
+	s, err := e.upgradeState(e.Head())
+	if r := e.headerChain.refused.Load(); err == nil && r != nil && !s.IsNeeded() && r.start > s.Head {
+		s.Next, s.NextStart = r.version, r.start
+	}
+	return s, err
 }
 
 // upgradeState returns the state of protocol upgrades at a head. The caller holds epochMu.

@@ -38,6 +38,7 @@ type HeaderChain struct {
 	// jumps is the number of successful Jumps, and joined is 1 more than what jumps was when the headers
 	// last proved not to be apart from the imported blocks; 0: never yet.
 	jumps, joined atomic.Uint64
+	refused       atomic.Pointer[refusedProof] // the last proof for which Jump returned ErrVersion; nil: none
 }
 
 // headerBlocks is what HeaderChain reads of the engine. All methods are safe for concurrent use.
@@ -148,6 +149,9 @@ func (l *HeaderChain) Jump(p *headerchain.EpochProof) error {
 	}
 	defer l.rows.reset()
 	if err := l.chain.Take(p); err != nil {
+		if errors.Is(err, headerchain.ErrVersion) {
+			l.refused.Store(l.refusedProof(p))
+		}
 		return fmt.Errorf("engine: %w", err)
 	}
 	raw := storage.Raw(p.AppendBorsh(nil))
@@ -156,6 +160,7 @@ func (l *HeaderChain) Jump(p *headerchain.EpochProof) error {
 		l.chain = nil
 		return err
 	}
+	l.refused.Store(nil)
 	l.jumps.Add(1)
 	return nil
 }
@@ -179,6 +184,29 @@ func (l *HeaderChain) IsApart() (bool, error) {
 	}
 	height, err := l.heightOf(primitives.Hash(raw))
 	return height > l.blocks.Tip().Height(), err
+}
+
+// refusedProof is where an epoch sync proof leads to a protocol version that this program does not
+// support.
+type refusedProof struct {
+	version primitives.ProtocolVersion
+	start   primitives.Height // of the first epoch with that version; planned, if the proof ends before
+}
+
+// refusedProof returns where a verified proof leads to an unsupported version, or nil.
+func (l *HeaderChain) refusedProof(p *headerchain.EpochProof) *refusedProof {
+	newest := parameters.Newest(l.spec.Version.Numbering)
+	last, cur := &p.Last, p.Current.First
+	after := cur.Height + primitives.Height(l.spec.Configs.ForVersion(last.Next.ProtocolVersion).EpochLength)
+	for _, r := range [...]refusedProof{
+		{last.Info.ProtocolVersion, last.First.Height}, {last.Next.ProtocolVersion, cur.Height},
+		{last.NextNext.ProtocolVersion, after},
+	} {
+		if r.version > newest {
+			return &r
+		}
+	}
+	return nil
 }
 
 // upgradeApart returns the state of protocol upgrades at the highest header, if the headers are apart

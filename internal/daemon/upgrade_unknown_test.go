@@ -286,12 +286,45 @@ func TestArrivingNodeFetchesNoStateOfNewerVersion(t *testing.T) {
 			}
 		})
 	}
+	// The network goes on, and its proofs lead to the unsupported version.
+	network.mine(60)
+	beyond := map[string]string{"older program, epochs later": follower, "older program, epochs later, new node": followerHome(t, dir)}
+	for run, home := range beyond {
+		t.Run(run, func(t *testing.T) {
+			parameters.SupportForTest(t, 87)
+			was := follower
+			follower = home
+			h, log := open(t)
+			follower = was
+			defer stop(t, h)
+			advice := "headers of later epochs cannot be validated: this program must be upgraded"
+			if home != follower {
+				advice = "epoch sync proof not used: this program must be upgraded first"
+			}
+			eventually(t, "logged why", func() bool { return log.contains(advice) && log.contains("install a newer release") })
+			eventually(t, "status has it", func() bool {
+				_, text := get(t, h, "/status")
+				return strings.Contains(text, `"upgrade_needed":{"height":241,"version":88}`)
+			})
+			if got := metricOf(t, "http://"+h.Addr.String(), "near_protocol_version_next"); got != 88 {
+				t.Errorf("near_protocol_version_next is %v, want 88", got)
+			}
+			for _, url := range []string{network.url, "http://" + h.Addr.String()} {
+				if got := metricOf(t, url, "troupe_network_bans_total"); got != 0 {
+					t.Errorf("%s: %v bans", url, got)
+				}
+			}
+			if got := metricOf(t, network.url, "near_state_sync_requests_served_total"); got != 0 || log.contains("state sync started") {
+				t.Errorf("%v state headers and parts were requested", got)
+			}
+		})
+	}
 	t.Run("newer program", func(t *testing.T) {
 		h, _ := open(t)
 		awaitStateSync(t, h)
 		h, _ = open(t)
 		defer stop(t, h)
-		eventually(t, "in step", func() bool { return h.Engine.Head().Height() == 238 })
+		eventually(t, "in step", func() bool { return h.Engine.Head().Height() == 298 })
 		if status, text := get(t, h, "/status"); status != http.StatusOK || strings.Contains(text, "upgrade_needed") {
 			t.Errorf("status %d: %s", status, text)
 		}
