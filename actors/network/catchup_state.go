@@ -120,7 +120,7 @@ func (s *Shards) step(p *syncPoint, ev statesync.Event) {
 		log := s.o.Log.WithField("peer", q.Peer).WithField("shard", q.Item.Shard)
 		log.Debugf("network: requests a part of the state at %v: %+v",
 			p.at, q.Item)
-		host.Post(s.hosts.request(q, p.sync))
+		host.Post(s.hosts.request(p.machine, q, p.sync))
 	}
 	for _, id := range out.Ban {
 		s.o.Status.bans.Add(1)

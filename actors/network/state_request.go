@@ -100,10 +100,11 @@ func (a *stateHosts) list(m *statesync.Machine, fits func(*wire.SnapshotHost) bo
 	return out
 }
 
-// request returns the event that makes package near send a state request.
-func (a *stateHosts) request(q statesync.Ask, sync primitives.Hash) near.Event {
+// request returns the event that makes package near send a state request. A connected host that does not
+// deliver on its connection gets routed messages, if it can reach this node. m has asked the hosts so far.
+func (a *stateHosts) request(m *statesync.Machine, q statesync.Ask, sync primitives.Hash) near.Event {
 	switch i := q.Item; {
-	case !a.peers[q.Peer]:
+	case !a.peers[q.Peer], a.public && !m.Delivers(q.Peer):
 		return near.AskState{Host: q.Peer, SyncHash: sync, ShardID: i.Shard, IsHeader: i.Header, Part: i.Part}
 	case i.Header:
 		return near.ToPeer{Peer: q.Peer, Msg: &wire.StateHeaderRequest{ShardID: i.Shard, SyncHash: sync}}

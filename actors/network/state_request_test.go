@@ -51,7 +51,7 @@ func TestDistantHostIsAskedIfPeersAreFew(t *testing.T) {
 		{statesync.Ask{Peer: "far", Item: statesync.Item{Shard: 1, Part: 3}},
 			near.AskState{Host: "far", SyncHash: sync, ShardID: 1, Part: 3}},
 	} {
-		if got := a.request(x.q, sync); !reflect.DeepEqual(got, x.want) {
+		if got := a.request(statesync.New(nil, statesync.Options{}), x.q, sync); !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%+v leads to request %+v, want %+v", x.q, got, x.want)
 		}
 	}
@@ -98,6 +98,15 @@ func TestFalseNeighboursDoNotReplaceDistantHosts(t *testing.T) {
 		t.Fatalf("the distant host is not asked; requests: %v", parts)
 	}
 	t.Logf("the distant host is asked after %d s", now/1000)
+	ask := statesync.Ask{Peer: "empty", Item: statesync.Item{Shard: 1}}
+	if got, is := hosts.request(m, ask, primitives.Hash{}).(near.AskState); !is || got.Host != "empty" {
+		t.Error("a connected host that does not deliver is not asked by a routed message")
+	}
+	hosts.public = false
+	if _, is := hosts.request(m, ask, primitives.Hash{}).(near.ToPeer); !is {
+		t.Error("a host that cannot reach this node is asked by a routed message")
+	}
+	hosts.public = true
 	lie = false
 	for range 60 {
 		step(statesync.Hosts{List: hosts.list(m, func(*wire.SnapshotHost) bool { return true })})

@@ -353,7 +353,7 @@ func (a *Actor) stateStep(x *bootstrap, ev statesync.Event) {
 	out := x.machine.Step(a.now(), ev)
 	a.o.Status.stateRequestsEnded(out.Ended)
 	for _, q := range out.Ask {
-		a.host.Post(x.hosts.request(q, x.at.Sync.Hash))
+		a.host.Post(x.hosts.request(x.machine, q, x.at.Sync.Hash))
 	}
 	for _, id := range out.Ban {
 		a.ban(id, near.Abusive)
