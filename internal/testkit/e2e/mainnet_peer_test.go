@@ -134,7 +134,7 @@ func realProducers(t *testing.T) (out []primitives.ValidatorStake) {
 func mainnetBinary(t *testing.T, c *mainnetpeer.Chain) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "troupe")
-	flag := fmt.Sprintf("-X github.com/troupe-chain/troupe/engine.mainnetGenesis=%v", c.GenesisHash)
+	flag := fmt.Sprintf("-X github.com/troupe-chain/troupe/engine.%sGenesis=%v", c.ID(), c.GenesisHash)
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", flag, "-o", path, "../../../cmd/troupe")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -156,7 +156,7 @@ func newMainnetNode(t *testing.T, c *mainnetpeer.Chain) *mainnetNode {
 	if err := os.WriteFile(file, c.Genesis, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), n.binary, "--home", n.dir, "init", "--chain-id", "mainnet", "--genesis", file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), n.binary, "--home", n.dir, "init", "--chain-id", c.ID(), "--genesis", file).CombinedOutput(); err != nil {
 		t.Fatalf("init: %v\n%s", err, out)
 	}
 	change(t, filepath.Join(n.dir, "config.json"), func(c object) {
@@ -264,8 +264,8 @@ func (n *mainnetNode) requireSyncing(t *testing.T, c *mainnetpeer.Chain) {
 		} `json:"sync_info"`
 	}
 	n.get("status", []any{}, &s)
-	if s.Chain != "mainnet" || s.Genesis != c.GenesisHash || !s.Sync.Syncing || s.Sync.Height != 9_820_210 {
-		t.Errorf("status %+v, want mainnet with genesis %v, syncing at 9820210", s, c.GenesisHash)
+	if s.Chain != c.ID() || s.Genesis != c.GenesisHash || !s.Sync.Syncing || s.Sync.Height != c.Start() {
+		t.Errorf("status %+v, want %s with genesis %v, syncing at %d", s, c.ID(), c.GenesisHash, c.Start())
 	}
 }
 

@@ -23,6 +23,12 @@ import (
 
 // Options configure a Chain.
 type Options struct {
+	// ChainID is the chain's id, and so the node's epoch configs. Empty: mainnet. The genesis of
+	// testnet has its own height.
+	ChainID string
+	// Accounts is the number of accounts that the genesis has besides mainnet's. Each has about
+	// 1,500 bytes in the genesis file.
+	Accounts int
 	// Epochs is the number of epochs in the proof, at least 8.
 	Epochs int
 	// EpochLength is the length of an epoch in blocks, at least 10. Mainnet's is 43,200.
@@ -76,6 +82,9 @@ type Chain struct {
 // timeStep is the time between two blocks in ns.
 const timeStep = 600_000_000
 
+// testnetHeight is the height of testnet's genesis block.
+const testnetHeight = 42_376_888
+
 // ordinal is the number of blocks below the proof's last epoch, of mainnet's magnitude.
 const ordinal = 201_579_310
 
@@ -111,6 +120,12 @@ func New(o Options) (c *Chain, err error) {
 	}
 	return c, nil
 }
+
+// ID returns the chain's id.
+func (c *Chain) ID() string { return c.config.ChainID }
+
+// Start returns the height of the genesis block.
+func (c *Chain) Start() primitives.Height { return c.start.Height }
 
 // Close closes the file of headers.
 func (c *Chain) Close() error { return c.file.Close() }
@@ -151,13 +166,27 @@ func (c *Chain) makeGenesis() error {
 		return err
 	}
 	c.config = &g.Config
+	if c.o.ChainID != "" {
+		c.config.ChainID = c.o.ChainID
+	}
+	if c.o.ChainID == "testnet" {
+		c.config.GenesisHeight = testnetHeight
+	}
 	c.config.EpochLength, c.config.TransactionValidityPeriod = c.o.EpochLength, 2*c.o.EpochLength
 	for i := range c.config.Validators {
 		v := &c.config.Validators[i]
 		v.PublicKey = c.key(v.AccountID).PublicKey()
 	}
 	var out bytes.Buffer
-	if err := genesis.Write(&out, c.config, slices.Values(g.Records)); err != nil {
+	records := func(yield func(genesis.Record) bool) {
+		for _, r := range g.Records {
+			if !yield(r) {
+				return
+			}
+		}
+		c.moreRecords(yield)
+	}
+	if err := genesis.Write(&out, c.config, records); err != nil {
 		return err
 	}
 	c.Genesis = out.Bytes()
@@ -168,6 +197,26 @@ func (c *Chain) makeGenesis() error {
 		return err
 	}
 	return c.makeGenesisBlock(spec)
+}
+
+// moreRecords yields the records of Options.Accounts: for each an account without tokens, a key, and
+// two values of 256 bytes.
+func (c *Chain) moreRecords(yield func(genesis.Record) bool) {
+	value := bytes.Repeat([]byte("value..."), 32)
+	key := c.key("more.near").PublicKey()
+	for i := range c.o.Accounts {
+		id := primitives.AccountID(fmt.Sprintf("account%09d.more.near", i))
+		for _, r := range []genesis.Record{
+			&genesis.AccountRecord{AccountID: id, Account: primitives.Account{Version: primitives.AccountV1}},
+			&genesis.AccessKeyRecord{AccountID: id, PublicKey: key.Handle()},
+			&genesis.DataRecord{AccountID: id, Key: []byte("a"), Value: value},
+			&genesis.DataRecord{AccountID: id, Key: []byte("b"), Value: value},
+		} {
+			if !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 func (c *Chain) makeGenesisBlock(spec *engine.ChainSpec) error {

@@ -1,4 +1,4 @@
-// Package mainnetpeer is a peer of a synthetic mainnet. The chain has mainnet's chain id, epoch
+// Package mainnetpeer is a peer of a synthetic mainnet or testnet. The chain has mainnet's chain id, epoch
 // configs and genesis state, validators whose keys are known, and a history of thousands of epochs:
 // an epoch sync proof, and the headers of all blocks after the proof. The peer answers as a neard
 // that has no more than these data.
@@ -13,5 +13,6 @@
 //
 // Only mainnet's first validators can sign for mainnet's genesis. So this genesis has other keys of
 // these validators, and its hash differs from mainnet's. A node accepts this genesis only if the
-// program is linked with that hash (engine.mainnetGenesis).
+// program is linked with that hash (engine.mainnetGenesis, engine.testnetGenesis). A testnet has the same
+// genesis state as a mainnet, since testnet's own has gigabytes.
 package mainnetpeer
