@@ -74,23 +74,20 @@ const FormatVersion = formatVersion
 const markText = "Troupe data folder. Written by the node; do not edit.\nformat %d\nchain %q\ngenesis %s\nnumbering %q\n"
 
 func (id Identity) mark() []byte {
-	return fmt.Appendf(nil, markText, formatVersion, id.ChainID, id.Genesis, id.Numbering)
+	return markOf(id, formatVersion, 0)
 }
 
 // ReadIdentity returns the identity of the data folder dir without opening it. It returns
 // fs.ErrNotExist if dir has no format marker, ErrForeign if the marker is malformed, and ErrFormat
-// if the marker's format version is not this program's.
+// if this program neither reads nor converts the folder's format.
 func ReadIdentity(dir string) (Identity, error) {
 	raw, err := osDisk{dir: dir}.readMark()
 	if err != nil {
 		return Identity{}, err
 	}
-	id, format, err := parseMark(raw)
-	switch {
-	case err != nil:
-		return id, fmt.Errorf("%w: %s: %w", ErrForeign, dir, err)
-	case format != formatVersion:
-		return id, fmt.Errorf("%w: %s: it has %d, this program reads and writes %d", ErrFormat, dir, format, formatVersion)
+	id, _, _, err := releasedFormats().read(raw)
+	if err != nil {
+		return id, fmt.Errorf("%s: %w", dir, err)
 	}
 	return id, nil
 }

@@ -75,6 +75,12 @@ type Options struct {
 	// to open the folder's index for writing. Full.Reopen becomes true once there is room. Without
 	// ReadOnlyIfFull, Open fails with ErrFull.
 	ReadOnlyIfFull bool
+	// Converting is called when Open converts a folder of an older format, and after each batch of rows:
+	// from and to are formats, rows is the number of rows converted since Open. nil: not called.
+	Converting func(from, to int, rows int64)
+
+	formats      *formats // nil: releasedFormats
+	convertBytes int      // 0: convertBatch
 }
 
 // Defaults of Options.FlatHeadBytes and Options.FlatHeadBlocks.
@@ -94,6 +100,9 @@ func (o *Options) withDefaults() {
 	setDefault(&o.BucketHeights, DefaultBucketHeights)
 	setDefault(&o.StaleReadSize, DefaultStaleReadSize)
 	setDefault(&o.SpaceProbePeriod, DefaultSpaceProbePeriod)
+	if o.formats == nil {
+		o.formats = releasedFormats()
+	}
 }
 
 func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
@@ -152,8 +161,8 @@ type Store struct {
 
 // Open opens or creates the data folder dir. Errors: ErrLocked if another process has dir open,
 // ErrForeign if dir belongs to another program or another chain, ErrFormat if the folder's format
-// version is not this program's, ErrDamaged if the folder is broken. In all these cases the folder
-// is unchanged.
+// is newer than this program's or too old to be converted, ErrDamaged if the folder is broken. In all
+// these cases the folder is unchanged. Open converts a folder of an older format (convert.go).
 func Open(dir string, o Options) (*Store, error) { return open(osDisk{dir}, o) }
 
 // Exists returns whether a folder has a store's format marker.
@@ -167,49 +176,54 @@ func OpenMemory(d *MemDisk, o Options) (*Store, error) { return open(d, o) }
 
 func open(d disk, o Options) (*Store, error) {
 	o.withDefaults()
-	fresh, err := checkMark(d, o.Identity)
+	mark, err := checkMark(d, o.Identity, o.formats)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
 	s := &Store{o: o, disk: d, space: newDiskSpace(d, o.SpaceProbePeriod), log: newLog(d, &o), tree: newTree(),
 		segments: map[uint32]primitives.Height{}}
-	if err := s.open(fresh); err != nil {
+	if err := s.open(mark); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
 	return s, nil
 }
 
-// checkMark reads the format marker. fresh says that there is none and that the folder has nothing
-// else.
-func checkMark(d disk, id Identity) (fresh bool, err error) {
+// markState is what the format marker of a folder says.
+type markState struct {
+	fresh bool // there is no marker, and the folder has nothing else
+	from  int  // format from which the folder must be converted; 0: it has the current format
+	begun bool // a conversion was interrupted
+}
+
+// checkMark reads the format marker.
+func checkMark(d disk, id Identity, f *formats) (markState, error) {
 	raw, err := d.readMark()
 	if errors.Is(err, fs.ErrNotExist) {
 		names, err := d.foreignNames()
 		if err != nil {
-			return false, wrapIndex("list", err)
+			return markState{}, wrapIndex("list", err)
 		}
 		if len(names) > 0 {
-			return false, fmt.Errorf("%w: it has no %s file, but contains %q", ErrForeign, markName, names[0])
+			return markState{}, fmt.Errorf("%w: it has no %s file, but contains %q", ErrForeign, markName, names[0])
 		}
-		return true, nil
+		return markState{fresh: true}, nil
 	}
 	if err != nil {
-		return false, wrapIndex("read "+markName, err)
+		return markState{}, wrapIndex("read "+markName, err)
 	}
-	got, format, err := parseMark(raw)
+	got, from, begun, err := f.read(raw)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("%w: %w", ErrForeign, err)
-	case format != formatVersion:
-		return false, fmt.Errorf("%w: it has format %d, this program uses format %d", ErrFormat, format, formatVersion)
+		return markState{}, err
 	case got != id:
-		return false, fmt.Errorf("%w: chain %q, genesis %v, numbering %q; this node runs chain %q, genesis %v, numbering %q", ErrForeign,
-			got.ChainID, got.Genesis, got.Numbering, id.ChainID, id.Genesis, id.Numbering)
+		return markState{}, fmt.Errorf("%w: chain %q, genesis %v, numbering %q; this node runs chain %q, genesis %v, numbering %q",
+			ErrForeign, got.ChainID, got.Genesis, got.Numbering, id.ChainID, id.Genesis, id.Numbering)
 	}
-	return false, nil
+	return markState{from: from, begun: begun}, nil
 }
 
-func (s *Store) open(fresh bool) (err error) {
+func (s *Store) open(mark markState) (err error) {
+	fresh := mark.fresh
 	stor, err := s.disk.openIndex()
 	if errors.Is(err, ErrLocked) {
 		return err
@@ -225,7 +239,7 @@ func (s *Store) open(fresh bool) (err error) {
 		s.o.WriteBuffer = writeBuffer(s.disk.indexSize())
 	}
 	db, err := openLevel(stor, &s.o, s.space)
-	if errors.Is(err, ErrFull) && s.o.ReadOnlyIfFull && !fresh {
+	if errors.Is(err, ErrFull) && s.o.ReadOnlyIfFull && !fresh && mark.from == 0 {
 		var rerr error
 		if db, rerr = openLevelReads(stor, &s.o, s.space); rerr == nil {
 			defer s.readOnly(&err, err, journalBytes(stor))
@@ -257,6 +271,11 @@ func (s *Store) open(fresh bool) (err error) {
 		}
 		if any {
 			return fmt.Errorf("%w: it contains an index with data but no %s file", ErrForeign, markName)
+		}
+	}
+	if mark.from > 0 {
+		if err := s.convert(mark.from, mark.begun); err != nil {
+			return err
 		}
 	}
 	if err := s.recover(); err != nil {

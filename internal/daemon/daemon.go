@@ -568,7 +568,7 @@ func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, e
 	if err != nil {
 		return nil, err
 	}
-	o := storage.Options{ReadOnlyIfFull: reads, Identity: id}
+	o := storage.Options{ReadOnlyIfFull: reads, Identity: id, Converting: logConversion(log)}
 	setCaches(&o, hm.Config)
 	s, err := storage.Open(dir, o)
 	switch {
@@ -583,6 +583,20 @@ func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, e
 		log.WithError(err).Debug("the hashes of genesis files were not cached (genesis.sums)")
 	}
 	return s, nil
+}
+
+// conversionPeriod is the time between two log lines of a running conversion.
+const conversionPeriod = 10 * time.Second
+
+// logConversion returns a storage.Options.Converting that logs the conversion of a data folder.
+func logConversion(log *logrus.Logger) func(from, to int, rows int64) {
+	var last time.Time
+	return func(from, to int, rows int64) {
+		if now := time.Now(); now.Sub(last) >= conversionPeriod {
+			last = now
+			log.Infof("converts the data folder from format %d to %d: %d rows", from, to, rows)
+		}
+	}
 }
 
 // identity returns the store's identity of a home: chain ID, and hash of the genesis configuration

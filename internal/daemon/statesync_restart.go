@@ -255,7 +255,7 @@ func openIncoming(hm *home.Home, dir string, log *logrus.Logger, reads bool) (*s
 	if err != nil {
 		return nil, err
 	}
-	o := storage.Options{ReadOnlyIfFull: reads, Identity: id}
+	o := storage.Options{ReadOnlyIfFull: reads, Identity: id, Converting: logConversion(log)}
 	setCaches(&o, hm.Config)
 	s, err := storage.Open(dir, o)
 	if err != nil {
