@@ -36,7 +36,7 @@ func format2(t *testing.T) *strictChain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 20 {
+	for range 3 {
 		if err := c.grow(s, 20); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func format2(t *testing.T) *strictChain {
 	}
 	historyBuckets.Delete(&batch, 0)
 	err = errors.Join(s.step(&batch), s.Close(), c.disk.writeMark(markOf(testIdentity, 2, 0)))
-	if err != nil || moved < 100 {
+	if err != nil || moved < 50 {
 		t.Fatalf("%d rows of history, error %v", moved, err)
 	}
 	c.disk = c.disk.kill()
@@ -66,7 +66,7 @@ func format2(t *testing.T) *strictChain {
 // convertOptions has small batches, so that a conversion has many writes.
 func (c *strictChain) convertOptions() Options {
 	o := c.options()
-	o.formats, o.convertBytes = historyFormats(), 1<<10
+	o.formats, o.convertBytes = historyFormats(), 8<<10
 	return o
 }
 
@@ -114,6 +114,9 @@ func TestConversionSurvivesCrashAtEachWrite(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.check() // opens the folder as one of the current format
+		}
+		if done {
+			t.Logf("%d writes", n-1)
 		}
 		if n > 2000 {
 			t.Fatal("the conversion does not end")
