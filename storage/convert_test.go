@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/troupe-chain/troupe/internal/testkit/testutil"
 )
 
 // historyFormats are the formats 2 and 3 as far as history goes: in format 2, rows of history had no
@@ -77,7 +79,11 @@ func TestConversionSurvivesCrashAtEachWrite(t *testing.T) {
 	if _, err := open(base.disk.kill(), base.options()); !errors.Is(err, ErrFormat) {
 		t.Fatalf("a program without a step for format 2: %v", err)
 	}
-	for n, done := 1, false; !done; n++ {
+	step := 1
+	if testing.Short() || testutil.Racing {
+		step = 11
+	}
+	for n, done := 1, false; !done; n += step {
 		for _, cut := range []bool{false, true} {
 			c := *base
 			c.disk = base.disk.kill()
