@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"reflect"
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/config"
@@ -51,7 +52,7 @@ func TestCachesFollowMemory(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var o storage.Options
 			setCaches(&o, &tt.config)
-			if o != tt.want {
+			if !reflect.DeepEqual(o, tt.want) {
 				t.Errorf("%+v, want %+v", o, tt.want)
 			}
 		})
