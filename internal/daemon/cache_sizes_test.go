@@ -2,9 +2,9 @@ package daemon
 
 import (
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
-	"reflect"
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/config"
