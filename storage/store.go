@@ -162,7 +162,7 @@ type Store struct {
 // Open opens or creates the data folder dir. Errors: ErrLocked if another process has dir open,
 // ErrForeign if dir belongs to another program or another chain, ErrFormat if the folder's format
 // is newer than this program's or too old to be converted, ErrDamaged if the folder is broken. In all
-// these cases the folder is unchanged. Open converts a folder of an older format (convert.go).
+// these cases the folder is unchanged. Open converts a folder of an older format (meta_convert.go).
 func Open(dir string, o Options) (*Store, error) { return open(osDisk{dir}, o) }
 
 // Exists returns whether a folder has a store's format marker.
