@@ -222,15 +222,19 @@ func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
 		return action.CallOutcome{}, err
 	}
 	defer entry.Release()
-	out, err := v.runModule(c, x, entry.Value, nil)
+	return v.runModule(c, x, entry.Value, nil)
+}
+
+// runModule runs a call of module m. w, if not nil, observes the call.
+func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) (action.CallOutcome, error) {
+	out, err := v.callModule(c, x, m, w)
 	if out.Err != nil && out.Err.Tag == primitives.CallExecution {
 		out.Failure = logic.ExecutionFailure(out.Err, out.Cause)
 	}
 	return out, err
 }
 
-// runModule runs a call of module m. w, if not nil, observes the call.
-func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) (action.CallOutcome, error) {
+func (v *VM) callModule(c *action.Call, x logic.External, m *module, w *watched) (action.CallOutcome, error) {
 	cfg := c.Block.Config
 	if m.loadFails && !cfg.Wasm.FixContractLoadingError {
 		return failed(logic.LoadingError(loadText)), nil
