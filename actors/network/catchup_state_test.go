@@ -121,7 +121,7 @@ func TestBytesOfWaitingPartsAreBounded(t *testing.T) {
 		done <- s.ask(t.Context(), p, item, func(*primitives.StateResponse) error { judged++; return nil })
 	}()
 	bad := s.awaitRequest(t, p, item, "")
-	s.addResponse(bad, part(statesync.MaxPartBody+1))
+	s.addResponse(bad, part(statesync.MaxPart+1))
 	good := s.awaitRequest(t, p, item, bad)
 	const others = maxWaitingParts - 1
 	s.o.Status.statesWaiting.Store(others)

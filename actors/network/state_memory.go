@@ -19,14 +19,14 @@ func verifiers() int { return min(max(runtime.GOMAXPROCS(0), 2), 16) }
 
 // admit counts an arrived state part against maxWaitingParts. The caller passes the returned size to release
 // when the part is verified or dropped. The size of a header is 0. Errors: statesync.ErrPacked for a
-// part above statesync.MaxPartBody, and errManyParts; then nothing is counted.
+// part above statesync.MaxPart, and errManyParts; then nothing is counted.
 func (s *Status) admit(r *primitives.StateResponse) (size int64, err error) {
 	if r.Part == nil {
 		return 0, nil
 	}
 	size = int64(len(r.Part.Body))
-	if size > statesync.MaxPartBody {
-		return 0, fmt.Errorf("%w: the part has %d bytes, more than %d, the limit", statesync.ErrPacked, size, statesync.MaxPartBody)
+	if size > statesync.MaxPart {
+		return 0, fmt.Errorf("%w: the part has %d bytes, more than %d, the limit", statesync.ErrPacked, size, statesync.MaxPart)
 	}
 	for {
 		old := s.statesWaiting.Load()

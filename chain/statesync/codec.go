@@ -15,17 +15,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Bounds of decompressed data, in bytes (nearcore core/primitives/src/state_part.rs:9,
-// epoch_sync.rs:31).
-const (
-	MaxPart  = 512 << 20
-	MaxProof = 500 << 20
-)
+// MaxProof is the maximum number of bytes of a decompressed proof (nearcore epoch_sync.rs:31).
+const MaxProof = 500 << 20
 
-// MaxPartBody is the maximum number of bytes of a part as it is sent, compressed or not. neard divides a
-// state into parts of 30 MiB of memory usage (near-primitives state_part.rs), which counts more than a
-// part contains, and the last value of a part may be above that.
-const MaxPartBody = 64 << 20
+// MaxPart is the maximum number of bytes of a part, as it is sent and decompressed. nearcore accepts
+// 512 MB (core/primitives/src/state_part.rs:9), but it divides a state into parts of 30 MiB of memory
+// usage, which counts more than a part contains. Only the last value of a part may be above that.
+const MaxPart = 64 << 20
 
 // MaxPartStrings is the maximum number of strings in a part. The maximum is twice the number of
 // strings that a part with a memory usage of 30 MiB can have: each string counts as at least 50
@@ -128,8 +124,8 @@ func unpackPart(in []byte) ([]byte, error) {
 // Errors: ErrPacked.
 func UnpackPart(p *primitives.StatePart) ([][]byte, error) {
 	body := p.Body
-	if len(body) > MaxPartBody {
-		return nil, fmt.Errorf("%w: the part has %d bytes, more than %d, the limit", ErrPacked, len(body), MaxPartBody)
+	if len(body) > MaxPart {
+		return nil, fmt.Errorf("%w: the part has %d bytes, more than %d, the limit", ErrPacked, len(body), MaxPart)
 	}
 	if p.Compressed {
 		var err error
