@@ -267,13 +267,17 @@ func (a *Actor) requestNext(m *headersResult) {
 
 // ownFailure handles an error that is this node's fault. If the store has failed, ownFailure ends
 // the node, because the node could not store the requested blocks and headers. It logs any other
-// error, but a full disk at most once in stuckLogPeriod: until there is room, each peer's next headers
-// meet it again.
+// error. Until a full disk has room, each peer's next headers meet the same error.
 func (a *Actor) ownFailure(what string, err error) {
 	if errors.Is(err, storage.ErrFailed) {
 		a.o.Out.Failed(fmt.Errorf("network: %s: %w", what, err))
 		return
 	}
+	a.logFailure(what, err)
+}
+
+// logFailure logs an error that is this node's fault, a full disk at most once in stuckLogPeriod.
+func (a *Actor) logFailure(what string, err error) {
 	if storage.IsFull(err) {
 		now := a.now()
 		if now < a.fullLogAt {

@@ -423,7 +423,7 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 			// For example, the disk is full. The stored data remains, and the next bootstrap
 			// continues from that data.
 			if ev.Own {
-				a.o.Log.WithError(err).Error("network: a state part cannot be stored; state sync continues later")
+				a.logFailure("a state part cannot be stored; state sync continues later", err)
 				a.abandonBootstrap()
 				return
 			}
@@ -510,7 +510,7 @@ func (a *Actor) beginParts(x *bootstrap) {
 		}
 		return func() {
 			if err != nil {
-				a.o.Log.WithError(err).Error("network: state sync cannot start; it starts again later")
+				a.logFailure("state sync cannot start; it starts again later", err)
 				a.abandonBootstrap()
 				return
 			}
@@ -566,7 +566,7 @@ func (a *Actor) finishBootstrap(x *bootstrap) {
 		}
 		return func() {
 			if err != nil {
-				a.o.Log.WithError(err).Error("network: the synced state cannot be used; state sync starts again later")
+				a.logFailure("the synced state cannot be used; state sync starts again later", err)
 				a.abandonBootstrap()
 			}
 		}

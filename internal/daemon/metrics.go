@@ -84,10 +84,11 @@ func (h *Daemon) appendMetrics(b []byte) []byte {
 		}
 	}
 	full := 0.0
-	if _, is := h.store.DiskSpace().Full(); is {
+	if _, is := h.store.DiskSpace().Full(); is || h.bootstrap.isFull() {
 		full = 1
 	}
-	b = appendMetric(b, "gauge", "troupe_disk_full", "1 while the disk is full: no blocks are stored, no transactions are accepted", full)
+	b = appendMetric(b, "gauge", "troupe_disk_full",
+		"1 while the disk is full: no blocks are stored, no transactions are accepted, no state is synced", full)
 	if h.replica != nil {
 		b = h.replica.metrics(b)
 	}

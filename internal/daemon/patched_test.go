@@ -28,6 +28,13 @@ func (s *logBuffer) contains(text string) bool {
 	return strings.Contains(s.b.String(), text)
 }
 
+// text returns everything that was logged.
+func (s *logBuffer) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
 // TestFollowerNamesPatchedBlockAsCause: a node with a patched state logs that when it opens its
 // port, and a follower that halts at the patched block names it as the cause, by its height.
 func TestFollowerNamesPatchedBlockAsCause(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 
@@ -273,6 +274,23 @@ type bootstrapFolder struct {
 	mu    sync.Mutex
 	store *storage.Store // store of the running state sync; nil: none is open
 	sync  *engine.BootstrapSync
+
+	space atomic.Pointer[storage.DiskSpace] // of store
+	full  atomic.Bool                       // the last Begin failed because the disk is full
+}
+
+// isFull returns whether the disk has no room for the state that is being synced. A nil receiver is
+// allowed. It never waits.
+func (a *bootstrapFolder) isFull() bool {
+	if a == nil {
+		return false
+	}
+	if s := a.space.Load(); s != nil {
+		if _, is := s.Full(); is {
+			return true
+		}
+	}
+	return a.full.Load()
 }
 
 // Begin opens the incoming folder and starts or resumes state sync. If the contents of the folder do not
@@ -284,6 +302,7 @@ func (a *bootstrapFolder) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync
 	for again := false; ; again = true {
 		came, err := a.begin(b)
 		a.sync = came
+		a.full.Store(storage.IsFull(err))
 		if err == nil || again || !isUnfit(err) {
 			return came, err
 		}
@@ -316,6 +335,7 @@ func (a *bootstrapFolder) begin(b *engine.BootstrapInput) (came *engine.Bootstra
 	if a.store, err = openIncoming(a.h.home, dir, a.h.log, false); err != nil {
 		return nil, err
 	}
+	a.space.Store(a.store.DiskSpace())
 	h := a.h
 	return engine.BeginBootstrap(engine.Options{Chain: h.Engine.Chain(), Store: a.store, VM: h.vm, Signature: h.checker.Check,
 		Verify: h.signed.Verify, Snapshots: true, StateBytes: stateMemory(h.home.Config.StateMemory)}, b)
@@ -324,6 +344,7 @@ func (a *bootstrapFolder) begin(b *engine.BootstrapInput) (came *engine.Bootstra
 // end closes the incoming folder.
 func (a *bootstrapFolder) end() {
 	if a.store != nil {
+		a.space.Store(nil)
 		_ = a.store.Close() // parts that are not on disk are downloaded again
 		a.store = nil
 	}
@@ -337,6 +358,7 @@ func (a *bootstrapFolder) Ready(came *engine.BootstrapSync) error {
 	if came != a.sync || a.store == nil || a.store.Tip().Empty {
 		return errors.New("the state sync that ended is not the current one, or stored no block")
 	}
+	a.space.Store(nil)
 	err := a.store.Close()
 	a.store = nil
 	if err != nil {
