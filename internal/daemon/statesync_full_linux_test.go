@@ -44,6 +44,24 @@ type fullReport struct {
 // fullPadding is the size of a file in the old chain, so that its removal makes room.
 const fullPadding = 16 << 20
 
+// fillDisk fills the disk of a folder. free makes room for n bytes again. check ends the process at an
+// error.
+func fillDisk(dir string, check func(error)) (free func(n int64)) {
+	filler, err := os.Create(filepath.Join(dir, "filler"))
+	check(err)
+	for piece := make([]byte, 4<<10); err == nil; {
+		_, err = filler.Write(piece)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		check(fmt.Errorf("the disk is not full: %w", err))
+	}
+	return func(n int64) {
+		info, err := filler.Stat()
+		check(err)
+		check(filler.Truncate(info.Size() - n))
+	}
+}
+
 func runOnFullDisk(what string) {
 	check := func(err error) {
 		if err != nil {
@@ -67,19 +85,7 @@ func runOnFullDisk(what string) {
 		check(os.CopyFS(filepath.Join(data, home.BelowMount+".coming"), os.DirFS(incoming)))
 		check(os.RemoveAll(incoming))
 	}
-	filler, err := os.Create(filepath.Join(c.At, "filler"))
-	check(err)
-	for piece := make([]byte, 4<<10); err == nil; {
-		_, err = filler.Write(piece)
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		check(fmt.Errorf("the disk is not full: %w", err))
-	}
-	free := func(n int64) {
-		info, err := filler.Stat()
-		check(err)
-		check(filler.Truncate(info.Size() - n))
-	}
+	free := fillDisk(c.At, check)
 	free(c.Free)
 	stopped := errors.New("the first start ends here")
 	step := 0

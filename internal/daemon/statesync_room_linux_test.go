@@ -80,19 +80,7 @@ func syncWithoutRoom(what string) {
 	}
 	end(open(""))
 	end(open("")) // the index is in tables now, so that the next start needs little room
-	filler, err := os.Create(filepath.Join(c.At, "filler"))
-	check(err)
-	for piece := make([]byte, 4<<10); err == nil; {
-		_, err = filler.Write(piece)
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		check(fmt.Errorf("the disk is not full: %w", err))
-	}
-	free := func(n int64) {
-		info, err := filler.Stat()
-		check(err)
-		check(filler.Truncate(info.Size() - n))
-	}
+	free := fillDisk(c.At, check)
 	free(c.Free)
 	var r roomReport
 	h := open(c.Boot)
